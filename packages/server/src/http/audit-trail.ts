@@ -1,116 +1,59 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type PartnerId, readId } from "../ids.ts";
 import type { AuditEntry } from "../operators/audit.ts";
 import type { HttpDependencies } from "./dependencies.ts";
+import type { AuditedState } from "./policy.ts";
 
 /** The actor in the audit; a partner's also has its id. */
 export type RequestActor = (
   request: FastifyRequest,
 ) => Pick<AuditEntry, "actor" | "role" | "tokenId"> & { readonly partnerId?: PartnerId };
 
-/** Recorded elsewhere: in the ledger. */
-const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "runSandboxCommand", "reportCompletions"]);
-/** Reads that are recorded like actions, because they show the content of IPNs or of reports. */
-const looks: ReadonlySet<string> = new Set([
-  "readNotification",
-  "proveDelivery",
-  "exportHistory",
-  "exportPartner",
-  "inspectEvent",
-]);
-/** Actions that are one change in the database: the entry is part of its transaction. */
-const inSql: ReadonlySet<string> = new Set([
-  "registerPartner",
-  "changePartner",
-  "rotateKey",
-  "rotateOwnKey",
-  "pausePartner",
-  "resumePartner",
-  "disablePartner",
-  "putTerminal",
-  "removeTerminal",
-  "putCallbackCertificate",
-  "removeCallbackCertificate",
-  "putAcquirer",
-  "removeAcquirer",
-  "addApiKey",
-  "revokeApiKey",
-  "addOwnApiKey",
-  "revokeOwnApiKey",
-  "addOperator",
-  "revokeOperator",
-  "proposeRotateKey",
-  "proposeApiKey",
-  "proposeOperator",
-  "proposePartnerChange",
-  "proposeTwoAdminRule",
-  "changeTwoAdminRule",
-  "withdrawProposal",
-]);
 const charactersMax = 16_384;
 
 /**
- * Records every action: the actor, the address, and the change. No action happens without an entry:
- *
- * - One that is a change in the database appends its entry in the same transaction. If it cannot, nothing is changed.
- * - Any other one commits an entry of its intent first, and one of its outcome before its answer is sent.
- * - A look commits its entry before anything is shown.
- *
- * A change of a partner, a terminal, an acquirer or an operator has its state before and after; any other action has
- * its input.
+ * Records every action of a scope, as the policies of its routes say: the actor, the address, and the state before and
+ * after. No action happens without an entry.
  */
 export function auditTrail(
   scope: FastifyInstance,
   parts: HttpDependencies,
   who: RequestActor,
   addressOf: (r: FastifyRequest) => string,
-) {
+): void {
   const before = new WeakMap<FastifyRequest, string>();
   const recorded = new WeakSet<FastifyRequest>();
-  const entryOf = (request: FastifyRequest, subject: string, after: string, intent = ""): AuditEntry => {
+  const entryOf = (request: FastifyRequest, after: string, made = "", intent = ""): AuditEntry => {
     const { partnerId: _, ...actor } = who(request);
+    const { operationId = "" } = (request.routeOptions.schema ?? {}) as { readonly operationId?: string };
     return {
       atMs: parts.clock.nowMs(),
       ...actor,
       address: addressOf(request),
-      action: intent + actionOf(request),
-      subject: [subjectOf(request), madeBy.get(request)].filter(Boolean).join("/") || subject,
+      action: intent + operationId,
+      subject: [subjectOf(request), madeBy.get(request)].filter(Boolean).join("/") || made,
       before: before.get(request) ?? "",
       after,
     };
   };
-  scope.addHook("onRoute", (route) => {
-    const { handler } = route;
-    if (!inSql.has(operationOf(route.schema))) return;
-    route.handler = function audited(request, reply) {
-      const compose = async (made: string) =>
-        entryOf(request, made, await afterwards(parts, request, who(request).partnerId));
-      return parts.audit.during(
-        compose,
-        () => recorded.add(request),
-        () => handler.call(this, request, reply),
-      );
-    };
-  });
-  scope.addHook("preHandler", async (request) => {
-    if (!isAudited(request)) return;
-    before.set(request, (await stateOf(parts, request, who(request).partnerId)) ?? "");
-    if (isOutside(request)) await parts.audit.append(entryOf(request, "", askedFor(request), intentPrefix));
-  });
-  scope.addHook("onSend", async (request, reply, payload) => {
-    if (!isAudited(request) || recorded.has(request)) return payload;
-    if (isOutside(request)) {
-      if (before.has(request)) await outcome(request, reply.statusCode);
-    } else if (reply.statusCode < 400) {
-      const after = await afterwards(parts, request, who(request).partnerId);
-      await parts.audit.append(entryOf(request, "", after));
+  /** Empty if the object is gone. */
+  const stateOf = async (request: FastifyRequest, of: Exclude<AuditedState, "input">) => {
+    const state = await states[of](parts, request.params as Params, who(request).partnerId);
+    return state === undefined ? "" : cut(state);
+  };
+  /** Empty where it cannot be read: the action is done. */
+  const afterwards = async (request: FastifyRequest, of: AuditedState) => {
+    if (of === "input") return askedFor(request);
+    try {
+      return await stateOf(request, of);
+    } catch (error) {
+      const message = "the state after an action could not be read for the audit";
+      parts.log.error({ err: error, requestId: request.id }, message);
+      return "";
     }
-    return payload;
-  });
-  const outcome = async (request: FastifyRequest, status: number) => {
-    recorded.add(request);
-    const after = status < 400 ? await afterwards(parts, request, who(request).partnerId) : JSON.stringify({ status });
-    const entry = entryOf(request, "", after);
+  };
+  const outcome = async (request: FastifyRequest, status: number, of: AuditedState) => {
+    const entry = entryOf(request, status < 400 ? await afterwards(request, of) : JSON.stringify({ status }));
     try {
       await parts.audit.append(entry);
     } catch (error) {
@@ -118,6 +61,37 @@ export function auditTrail(
       parts.log.error({ err: error, audit: entry }, "an outcome could not be audited: this line has it");
     }
   };
+  scope.addHook("onRoute", (route) => {
+    const { handler, config } = route;
+    const audit = config?.policy && "audit" in config.policy ? config.policy.audit : undefined;
+    if (audit === undefined || !("of" in audit)) return;
+    const { kind, of } = audit;
+    if (kind === "change") {
+      route.handler = function audited(request, reply) {
+        return parts.audit.during(
+          async (made) => entryOf(request, await afterwards(request, of), made),
+          () => recorded.add(request),
+          () => handler.call(this, request, reply),
+        );
+      };
+    }
+    const begin = async (request: FastifyRequest) => {
+      before.set(request, of === "input" ? "" : await stateOf(request, of));
+      if (kind === "action") await parts.audit.append(entryOf(request, askedFor(request), "", intentPrefix));
+    };
+    const end = async (request: FastifyRequest, { statusCode }: FastifyReply, payload: unknown) => {
+      if (recorded.has(request)) return payload;
+      if (kind !== "action") {
+        if (statusCode < 400) await parts.audit.append(entryOf(request, await afterwards(request, of)));
+      } else if (before.has(request)) {
+        recorded.add(request);
+        await outcome(request, statusCode, of);
+      }
+      return payload;
+    };
+    route.preHandler = [route.preHandler ?? [], begin].flat();
+    route.onSend = [end, route.onSend ?? []].flat();
+  });
 }
 
 const madeBy = new WeakMap<FastifyRequest, string>();
@@ -130,26 +104,6 @@ export function auditMade(request: FastifyRequest, id: string): void {
 /** Begins the name of an action that is about to happen. */
 const intentPrefix = "begin ";
 
-function isAudited(request: FastifyRequest): boolean {
-  const action = actionOf(request);
-  if (looks.has(action)) return true;
-  return request.method !== "GET" && request.method !== "HEAD" && !inTheLedger.has(action);
-}
-
-/** Whether an action does more than one change in the database. */
-function isOutside(request: FastifyRequest): boolean {
-  const action = actionOf(request);
-  return !inSql.has(action) && !looks.has(action);
-}
-
-function actionOf({ routeOptions }: FastifyRequest): string {
-  return operationOf(routeOptions.schema);
-}
-
-function operationOf(schema: unknown): string {
-  return ((schema ?? {}) as { operationId?: string }).operationId ?? "";
-}
-
 interface Params {
   readonly id?: string;
   readonly tid?: string;
@@ -159,30 +113,23 @@ interface Params {
   readonly day?: string;
 }
 
-type StateReader = (parts: HttpDependencies, params: Params) => Promise<unknown>;
+type StateReader = (parts: HttpDependencies, params: Params, caller: PartnerId | undefined) => Promise<unknown>;
 
-/**
- * Readers of the object that a route changes; none contains a secret. The first matching prefix of the path is used.
- */
-const states: readonly (readonly [path: string, read: StateReader])[] = [
-  ["/operator/v1/partners/:id/terminals/:tid", ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid))],
+/** Readers of the objects that routes change. None contains a secret. */
+const states: Readonly<Record<Exclude<AuditedState, "input">, StateReader>> = {
+  partner: ofPartner((registry, id) => registry.find(id)),
+  caller: async ({ registry }, _, caller) => caller && registry.find(caller),
+  terminal: ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid)),
+  acquirer: async ({ acquirers }, { name = "" }) => acquirers.find(name),
+  operator: async ({ operators }, { id }) => (await operators.list()).find((one) => one.id === id),
+  proposal: async ({ proposals }, { id = "" }) => {
+    const known = readId<"proposal">(id);
+    return known && proposals.find(known);
+  },
+  rule: async ({ proposals }) => ({ minutes: await proposals.rule() }),
   // Links are kept by nobody: their ids are the entries' subjects.
-  ["/operator/v1/partners/:id/view-links", async () => undefined],
-  ["/operator/v1/partners/:id", ofPartner((registry, id) => registry.find(id))],
-  [
-    "/operator/v1/proposals/:id",
-    async ({ proposals }, { id = "" }) => {
-      const known = readId<"proposal">(id);
-      return known && proposals.find(known);
-    },
-  ],
-  ["/operator/v1/two-admin-rule", async ({ proposals }) => ({ minutes: await proposals.rule() })],
-  ["/operator/v1/acquirers/:name", async ({ acquirers }, { name = "" }) => acquirers.find(name)],
-  [
-    "/operator/v1/operators/:id",
-    async ({ operators }, { id }) => (await operators.list()).find((one) => one.id === id),
-  ],
-];
+  link: async () => undefined,
+};
 
 function ofPartner(
   read: (registry: HttpDependencies["registry"], id: PartnerId, params: Params) => Promise<unknown>,
@@ -191,37 +138,6 @@ function ofPartner(
     const id = readId<"partner">(params.id ?? "");
     return id && read(registry, id, params);
   };
-}
-
-/** The state of the object, or else the request's input. Empty where it cannot be read: the action is done. */
-async function afterwards(
-  parts: HttpDependencies,
-  request: FastifyRequest,
-  caller: PartnerId | undefined,
-): Promise<string> {
-  try {
-    return (await stateOf(parts, request, caller)) ?? askedFor(request);
-  } catch (error) {
-    parts.log.error({ err: error, requestId: request.id }, "the state after an action could not be read for the audit");
-    return "";
-  }
-}
-
-/**
- * @param caller the partner that calls, where one does: its own API keys are part of its state
- * @returns empty if the object is gone; undefined if the route changes none, and only then its input holds no secret
- */
-async function stateOf(
-  parts: HttpDependencies,
-  { params, routeOptions: { url = "" } }: FastifyRequest,
-  caller: PartnerId | undefined,
-): Promise<string | undefined> {
-  if ((url.startsWith("/v1/api-keys") || url.startsWith("/v1/keys/")) && caller !== undefined)
-    return cut(await parts.registry.find(caller));
-  const [, read] = states.find(([path]) => url.startsWith(path)) ?? [];
-  if (read === undefined) return undefined;
-  const state = await read(parts, params as Params);
-  return state === undefined ? "" : cut(state);
 }
 
 /** Empty for a route that makes an object: its transaction names it. */

@@ -6,6 +6,7 @@ import { readConfig } from "../config.ts";
 import type { Metrics } from "../metrics.ts";
 import { isApiKey } from "../partners/keys.ts";
 import { Limits } from "./limits.ts";
+import { partner } from "./policy.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
@@ -118,7 +119,8 @@ describe("one partner", () => {
     let nowMs = 0;
     const limits = new Limits(readConfig({}), { monotonicMs: () => nowMs }, {} as Metrics);
     const admit = limits.ofPartner({ partner: () => ({ id: "a partner" }) } as never);
-    const request = { routeOptions: { method: "POST", url: "/v1/commands" }, method: "POST", headers: {}, query: {} };
+    const config = { policy: partner("commands", "async").runs };
+    const request = { routeOptions: { config }, headers: {}, query: {} };
     const [first, second] = [{ ...request }, { ...request }] as never[];
     await admit(first as never, {} as never);
     limits.reading(first as never, 300, () => {

@@ -5,6 +5,7 @@ import { ServiceError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { networkOf } from "../partners/address-blocks.ts";
 import type { Callers } from "./callers/partner-callers.ts";
+import { anybody, type PartnerPolicy, policyOf } from "./policy.ts";
 import { ProcessorShare } from "./processor-share.ts";
 import { type RateDecision, RateLimit } from "./rate-limit.ts";
 import type { CallerAddress } from "./request-guards.ts";
@@ -19,7 +20,7 @@ export type LimitSettings = Pick<
   | "partnerProcessorPercent"
 >;
 
-type Limit = "requests" | "pulls" | "async" | "redeliveries" | "anonymous";
+type Limit = PartnerPolicy["limit"] | "anonymous";
 
 /** The cost of a partner's request so far. */
 interface Work {
@@ -30,22 +31,6 @@ interface Work {
   readAtMs: number;
 }
 
-/** Routes that cost more than their share of `requests`. */
-const limitOfRoute: Readonly<Record<string, Limit>> = {
-  "GET /v1/notifications": "pulls",
-  // Its page is made too, and then not sent.
-  "HEAD /v1/notifications": "pulls",
-  "POST /v1/notifications/:id/redeliver": "redeliveries",
-  "POST /v1/redeliveries": "redeliveries",
-  "POST /v1/endpoints/:id/close": "redeliveries",
-  "POST /v1/test-notification": "redeliveries",
-  // Each is a row of the audit, which all instances write one after the other.
-  "POST /v1/api-keys": "redeliveries",
-  "POST /v1/api-keys/:keyId/revoke": "redeliveries",
-  "POST /v1/keys/rotate": "redeliveries",
-  "PUT /v1/callback-url": "redeliveries",
-  "POST /v1/certify": "redeliveries",
-};
 /** Sealing is what a page costs: so many items count as one pull. */
 const itemsOfPull = 50;
 const itemsOfPage = 100;
@@ -96,10 +81,11 @@ export class Limits {
     return async (request, reply) => {
       const { id } = callers.partner(request);
       this.#count("requests", id, reply);
-      const { method, url } = request.routeOptions;
-      const limit = limitOfRoute[`${String(method)} ${url}`];
-      if (limit !== undefined) this.#count(limit, id, reply, limit === "pulls" ? pullsOf(request) : 1);
-      else if (isAsync(request)) this.#count("async", id, reply);
+      const { limit } = policyOf(request, "partner");
+      if (limit === "pulls") this.#count(limit, id, reply, pullsOf(request));
+      else if (limit === "redeliveries" || (limit === "async" && prefersAsync(request.headers["prefer"]))) {
+        this.#count(limit, id, reply);
+      }
       await this.#admit(request, id);
     };
   }
@@ -192,8 +178,8 @@ export class Limits {
   }
 }
 
-function isKeyed({ routeOptions: { url = "" } }: FastifyRequest): boolean {
-  return url.startsWith("/v1/") || url.startsWith("/operator/");
+function isKeyed({ routeOptions: { config } }: FastifyRequest): boolean {
+  return (config.policy ?? anybody).callers !== "anybody";
 }
 
 /** As in draft-ietf-httpapi-ratelimit-headers. */
@@ -212,8 +198,8 @@ function itemsOf({ query }: FastifyRequest): number {
   return limit >= 1 && limit <= itemsOfPageMax ? limit : 1;
 }
 
-function isPage({ routeOptions: { method, url } }: FastifyRequest): boolean {
-  return limitOfRoute[`${String(method)} ${url}`] === "pulls";
+function isPage(request: FastifyRequest): boolean {
+  return policyOf(request, "partner").limit === "pulls";
 }
 
 /** What a request costs beside its body, its answer, and what is measured. */
@@ -227,10 +213,6 @@ function expectedMsOf(request: FastifyRequest): number {
 
 function kilobytes(bytes: number): number {
   return bytes / 1_024;
-}
-
-function isAsync({ method, headers }: FastifyRequest): boolean {
-  return method === "POST" && prefersAsync(headers["prefer"]);
 }
 
 /** RFC 7240: preferences are separated by commas, in any case, and each may have parameters. */

@@ -1,8 +1,9 @@
-import type { FastifyInstance, FastifyReply, FastifySchema } from "fastify";
+import type { FastifyReply, FastifySchema } from "fastify";
 import { z } from "zod";
 import { type ErrorCode, errors, ServiceError } from "../errors.ts";
 import { isUuid, type PartnerId, readId } from "../ids.ts";
 import { componentOf, described } from "../input/descriptions.ts";
+import type { Policy } from "./policy.ts";
 import { problemType } from "./problems.ts";
 
 const fieldProblem = z.object({
@@ -26,7 +27,7 @@ export const problemSchema = componentOf("Problem", "An error, RFC 9457", {
 /** Codes that any route may answer. */
 const everywhere = ["internal"] as const satisfies readonly ErrorCode[];
 /** Codes that refuse a body. */
-export const bodyErrors = [
+const bodyErrors = [
   "invalid_json",
   "invalid_request",
   "unknown_field",
@@ -47,30 +48,42 @@ const queryErrors = [
   "too_long",
 ] as const;
 const paramsErrors = ["invalid_text"] as const;
-const partnerErrors = [
-  "unauthorized",
-  "address_not_allowed",
-  "partner_disabled",
-  "scope_not_allowed",
-  "too_many_requests",
-  "unavailable",
-] as const;
-const operatorErrors = [
-  "unauthorized",
-  "address_not_allowed",
-  "role_not_allowed",
-  "too_many_requests",
-  "unavailable",
-] as const;
+const errorsOf = {
+  partner: [
+    "unauthorized",
+    "address_not_allowed",
+    "partner_disabled",
+    "scope_not_allowed",
+    "too_many_requests",
+    "unavailable",
+  ],
+  operator: ["unauthorized", "address_not_allowed", "role_not_allowed", "too_many_requests", "unavailable"],
+  anybody: [],
+} as const satisfies Record<Policy["callers"], readonly ErrorCode[]>;
 
 type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
 type Success = readonly [status: number, schema: z.ZodType, description: string, type?: string];
 
-/** Documents routes under this tag: a route's `operationId`, its summary in one line, and its parts. */
+/**
+ * Routes under this tag in the documents: a route's policy, its `operationId`, its summary in one line, and its parts.
+ * What any route with such callers, such a body, query or path may answer is added to its responses.
+ */
 export function operations(tag: string) {
-  return <const Parts extends FastifySchema>(operationId: string, summary: string, parts: Parts) => ({
-    schema: { operationId, tags: [tag], summary, ...parts },
-  });
+  return <const Parts extends FastifySchema & { readonly response: Responses }>(
+    policy: Policy,
+    operationId: string,
+    summary: string,
+    parts: Parts,
+  ) => {
+    const { body, querystring, params, response } = parts;
+    addProblems(response, [
+      ...errorsOf[policy.callers],
+      ...(body === undefined ? [] : bodyErrors),
+      ...(querystring === undefined ? [] : queryErrors),
+      ...(params === undefined ? [] : paramsErrors),
+    ]);
+    return { config: { policy }, schema: { operationId, tags: [tag], summary, ...parts } };
+  };
 }
 
 /** A route's documented answers: its success, and for each status the codes that it may have. */
@@ -83,18 +96,6 @@ export function responses(success: Success, ...codes: readonly ErrorCode[]): Res
 /** One of a route's answers that are no problems. */
 export function answer(...[status, schema, description, type = "application/json"]: Success): Responses {
   return { [status]: { description, content: { [type]: { schema } } } };
-}
-
-/** Adds to each route of a scope what any route with such callers, such a body, query or path may answer. */
-export function documentProblems(scope: FastifyInstance, callers: "partner" | "operator"): void {
-  const ofCallers = callers === "partner" ? partnerErrors : operatorErrors;
-  scope.addHook("onRoute", ({ schema }) => {
-    const ofBody = schema?.body === undefined ? [] : bodyErrors;
-    const ofQuery = schema?.querystring === undefined ? [] : queryErrors;
-    const ofParams = schema?.params === undefined ? [] : paramsErrors;
-    if (schema?.response !== undefined)
-      addProblems(schema.response as Responses, [...ofCallers, ...ofBody, ...ofQuery, ...ofParams]);
-  });
 }
 
 function addProblems(documented: Responses, codes: readonly ErrorCode[]): void {

@@ -21,7 +21,6 @@ import { operatorRedeliveryRoutes, redeliveryRoutes } from "./deliveries/redeliv
 import type { HttpDependencies } from "./dependencies.ts";
 import { Limits } from "./limits.ts";
 import { observeRequests } from "./observe.ts";
-import { documentProblems } from "./operation.ts";
 import { operatorClearingRoutes } from "./payments/clearing.ts";
 import { commandRoutes, transactionRoutes } from "./payments/commands.ts";
 import { completionRoutes } from "./payments/completions.ts";
@@ -29,6 +28,7 @@ import { operatorFeedRoutes, operatorMoneyRoutes } from "./payments/money.ts";
 import { operatorAcquirerRoutes } from "./payments/registered-acquirers.ts";
 import { sandboxRoutes } from "./payments/sandbox.ts";
 import { statementRoutes } from "./payments/statements.ts";
+import { requirePolicies } from "./policy.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./problems.ts";
 import { apiKeyRoutes, operatorApiKeyRoutes, ownKeyRoutes } from "./registry/keys.ts";
 import { operatorRoutes } from "./registry/operators.ts";
@@ -79,6 +79,7 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
     return503OnClosing: false,
     clientErrorHandler: refuseBadHttp,
   });
+  requirePolicies(app);
   app.addHook("onRequest", (request, reply, done) => {
     reply.headers(secured(request.raw));
     done();
@@ -167,7 +168,7 @@ interface Gate extends Doors {
 
 function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate: Gate): void {
   const callers = new Callers(parts, gate.address, gate);
-  documentProblems(scope, "partner");
+  scope.callers = "partner";
   scope.addHook("onRequest", callers.authenticate);
   scope.addHook("onRequest", gate.limits.ofPartner(callers));
   scope.addHook("onSend", gate.limits.ofPartnerAnswer);
@@ -221,7 +222,7 @@ function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpDependencies
 
 function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate: Gate): void {
   const callers = new OperatorCallers({ ...gate, operators: parts.operators });
-  documentProblems(scope, "operator");
+  scope.callers = "operator";
   scope.addHook("onRequest", callers.authenticate);
   const who = (request: FastifyRequest) => {
     const { name, role, tokenId } = callers.actor(request);

@@ -1,6 +1,7 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { sealingKey, webhookKey } from "@paybell/contract";
+import type { FastifyInstance } from "fastify";
 import { systemClock } from "../clock.ts";
 import type { CompletionRequest } from "../commands/reports/completion.ts";
 import type { CommandRequest } from "../commands/request.ts";
@@ -98,7 +99,13 @@ export class HttpTestService {
   readonly #app: ReturnType<typeof createHttp>;
 
   constructor(
-    options: { readonly sandbox?: boolean; readonly listener?: HttpListener; readonly env?: NodeJS.ProcessEnv } = {},
+    options: {
+      readonly sandbox?: boolean;
+      readonly listener?: HttpListener;
+      readonly env?: NodeJS.ProcessEnv;
+      /** Adds routes of a test, in no scope whose callers are authenticated. */
+      readonly addRoutes?: (app: FastifyInstance) => void;
+    } = {},
   ) {
     const config = readConfig({
       PAYBELL_OPERATOR_TOKEN: operatorToken,
@@ -235,6 +242,7 @@ export class HttpTestService {
         : undefined,
     };
     this.#app = createHttp(parts, options.listener);
+    options.addRoutes?.(this.#app);
   }
 
   async listen(port = 0): Promise<this> {

@@ -4,6 +4,7 @@ import { componentOf, described } from "../input/descriptions.ts";
 import { isoTime } from "../notifications/view.ts";
 import type { HttpApp, HttpDependencies } from "./dependencies.ts";
 import { answer, operations, responses } from "./operation.ts";
+import { admin, anybody, viewer } from "./policy.ts";
 
 const settingListSchema = componentOf("Settings", "The settings of the instance that answered, without secrets", {
   items: z.array(
@@ -33,7 +34,7 @@ const keptMs = 1_000;
 export function aliveRoute(app: HttpApp, { isStopping }: Pick<HttpDependencies, "isStopping">): void {
   app.get(
     "/healthz",
-    operation("isAlive", "Whether the process is alive", {
+    operation(anybody, "isAlive", "Whether the process is alive", {
       response: {
         ...responses([200, z.object({ ok: z.literal(true) }), "It is"]),
         ...answer(503, z.object({ ok: z.literal(false) }), "It stops: use another instance"),
@@ -52,7 +53,7 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
   const metricsNow = cachedFor(keptMs, () => metrics.text());
   app.get(
     "/readyz",
-    operation("isReady", "Whether the service can work", {
+    operation(anybody, "isReady", "Whether the service can work", {
       response: {
         ...responses([200, checkSchema, "It can"]),
         ...answer(503, checkSchema, "It cannot: see what is not ok"),
@@ -65,7 +66,7 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
   );
   app.get(
     "/metrics",
-    operation("getMetrics", "What the service counts, for Prometheus", {
+    operation(anybody, "getMetrics", "What the service counts, for Prometheus", {
       response: responses([200, z.string(), "Prometheus text format", "text/plain"]),
     }),
     async (_, reply) => reply.type(metrics.registry.contentType).send(await metricsNow()),
@@ -76,7 +77,7 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
 export function settingRoutes(app: HttpApp, { settings }: HttpDependencies): void {
   app.get(
     "/operator/v1/settings",
-    operation("listSettings", "See the settings, with their sources and defaults", {
+    operation(viewer.reads, "listSettings", "See the settings, with their sources and defaults", {
       response: responses([200, settingListSchema, "All of them"]),
     }),
     async () => ({ items: settings }),
@@ -87,19 +88,24 @@ export function settingRoutes(app: HttpApp, { settings }: HttpDependencies): voi
 export function operatorRestoreRoutes(app: HttpApp, { restores }: HttpDependencies): void {
   app.get(
     "/operator/v1/restore",
-    restoreOperation("readRestore", "See what is held after a restore of the database", {
+    restoreOperation(viewer.reads, "readRestore", "See what is held after a restore of the database", {
       response: responses([200, restoreSchema, "The last restore"]),
     }),
     async () => restoreView(await restores.report()),
   );
   app.post(
     "/operator/v1/restore/release",
-    restoreOperation("releaseRestore", "Let commands end that were in flight in the restored database", {
-      description:
-        "Each ends as ERROR 96, with its IPN and, where it may have charged, a Reversal: ask the acquirer before. " +
-        "Notifications with the reason `restored` stay parked until they are redelivered.",
-      response: responses([200, restoreSchema, "The last restore"]),
-    }),
+    restoreOperation(
+      admin.acts("input"),
+      "releaseRestore",
+      "Let commands end that were in flight in the restored database",
+      {
+        description:
+          "Each ends as ERROR 96, with its IPN and, where it may have charged, a Reversal: ask the acquirer before. " +
+          "Notifications with the reason `restored` stay parked until they are redelivered.",
+        response: responses([200, restoreSchema, "The last restore"]),
+      },
+    ),
     async () => restoreView(await restores.release()),
   );
 }

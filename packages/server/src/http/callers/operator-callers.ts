@@ -1,9 +1,10 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
-import { type Actor, bootstrap, mayAs, type Role } from "../../operators/operator.ts";
+import { type Actor, bootstrap, mayAs } from "../../operators/operator.ts";
 import type { Operators } from "../../operators/operators.ts";
 import { isApiKey } from "../../partners/keys.ts";
+import { policyOf } from "../policy.ts";
 import type { CallerAddress } from "../request-guards.ts";
 import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
@@ -16,35 +17,6 @@ interface OperatorCallersParts {
   readonly address: CallerAddress;
   readonly sessions: Pick<Sessions, "tokenOf">;
 }
-
-/** Routes that show or create keys, or grant that right. */
-const admins: ReadonlySet<string> = new Set([
-  "registerPartner",
-  "rotateKey",
-  "addApiKey",
-  "putCallbackCertificate",
-  "removeCallbackCertificate",
-  "putAcquirer",
-  "removeAcquirer",
-  "addOperator",
-  "proposeRotateKey",
-  "proposeApiKey",
-  "proposeOperator",
-  "proposePartnerChange",
-  "proposeTwoAdminRule",
-  "changeTwoAdminRule",
-  "listProposals",
-  "withdrawProposal",
-  "listOperators",
-  "revokeOperator",
-  "releaseRestore",
-  "exportPartner",
-  "removePartner",
-  "searchAudit",
-]);
-
-/** Reading that shows what a cardholder bought: the content of IPNs. */
-const operatorsAlone: ReadonlySet<string> = new Set(["readNotification", "proveDelivery", "exportHistory"]);
 
 /** The operator who is calling, once the hook has let the request in. */
 export class OperatorCallers {
@@ -61,7 +33,7 @@ export class OperatorCallers {
     const token = await this.#parts.sessions.tokenOf(request);
     const actor = token === undefined ? undefined : await this.find(token);
     if (actor === undefined) return this.#refuse(request, token);
-    const needed = roleFor(request);
+    const needed = policyOf(request, "operator").role;
     if (!mayAs(actor.role, needed)) {
       throw new ServiceError("role_not_allowed", `This requires the role ${needed}, and yours is ${actor.role}.`);
     }
@@ -95,13 +67,6 @@ export class OperatorCallers {
         : undefined;
     return this.#parts.wrongKeys.refuse(this.#parts.address(request.raw), message);
   }
-}
-
-function roleFor({ method, routeOptions }: FastifyRequest): Role {
-  const { operationId = "" } = (routeOptions.schema ?? {}) as { operationId?: string };
-  if (admins.has(operationId)) return "admin";
-  if (operatorsAlone.has(operationId)) return "operator";
-  return method === "GET" || method === "HEAD" ? "viewer" : "operator";
 }
 
 /** Compared as digests, all of them, in constant time. */

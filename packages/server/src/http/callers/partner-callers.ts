@@ -6,6 +6,7 @@ import { AddressBlocks } from "../../partners/address-blocks.ts";
 import { type ApiKeys, scopeNotAllowed } from "../../partners/api-keys.ts";
 import { isApiKey } from "../../partners/keys.ts";
 import type { ApiKeyHolder, ApiKeyScope, Partner, PartnerDirectory } from "../../partners/partner.ts";
+import { policyOf } from "../policy.ts";
 import type { CallerAddress } from "../request-guards.ts";
 import type { Sessions } from "./sessions.ts";
 import { isViewLink, type PartnerView, type ViewLinks } from "./view-links.ts";
@@ -44,8 +45,8 @@ export class Callers {
       throw new ServiceError("unauthorized", "The link has expired, or was revoked.");
     }
     const holder = view === undefined ? await this.admit(request, token) : viewer(view);
-    const needed = scopeFor(request);
-    if (needed !== undefined && holder.scopes !== null && !holder.scopes.includes(needed)) {
+    const needed = policyOf(request, "partner").scope;
+    if (needed !== null && holder.scopes !== null && !holder.scopes.includes(needed)) {
       throw scopeNotAllowed([needed]);
     }
     this.#holders.set(request, holder);
@@ -117,15 +118,6 @@ export class Callers {
 interface Known {
   readonly directory: Pick<PartnerDirectory, "findByApiKey">;
   readonly apiKeys: Pick<ApiKeys, "used">;
-}
-
-/** Everything that no other scope allows is reading or changing; every key may read its own partner. */
-function scopeFor({ method, routeOptions }: FastifyRequest): ApiKeyScope | undefined {
-  const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
-  if (operationId === "getSelf") return undefined;
-  if (operationId === "runCommand") return "commands";
-  if (operationId === "pullNotifications" || operationId === "getSealedNotification") return "pull";
-  return method === "GET" || method === "HEAD" ? "read" : "manage";
 }
 
 /** Authenticates callers that are not partners. */

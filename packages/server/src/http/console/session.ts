@@ -14,7 +14,8 @@ import type { SignInTrail } from "../callers/sign-in-trail.ts";
 import { isViewLink } from "../callers/view-links.ts";
 import type { WrongKeys } from "../callers/wrong-keys.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { bodyErrors, operations, responses } from "../operation.ts";
+import { operations, responses } from "../operation.ts";
+import { anybody } from "../policy.ts";
 import type { CallerAddress } from "../request-guards.ts";
 
 const sessionBody = component(
@@ -146,10 +147,10 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
 
   app.post(
     "/console/session",
-    operation("signIn", "Sign in to the console", {
+    operation(anybody, "signIn", "Sign in to the console", {
       description: "The answer sets a cookie that the operator API or the partner API takes in place of the token.",
       body: sessionBody,
-      response: responses(signedIn, ...refusals, ...bodyErrors),
+      response: responses(signedIn, ...refusals),
     }),
     async (request, reply) => {
       const [sandboxToken] = sandbox ? parts.config.operatorTokens : [];
@@ -160,7 +161,9 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
   );
   app.get(
     "/console/session",
-    operation("getSession", "See who is signed in, and stay signed in", { response: responses(signedIn, ...refusals) }),
+    operation(anybody, "getSession", "See who is signed in, and stay signed in", {
+      response: responses(signedIn, ...refusals),
+    }),
     async (request, reply) => {
       const token = await sessions.tokenOf(request);
       const session = await sessions.renew(request);
@@ -171,7 +174,7 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
   );
   app.delete(
     "/console/session",
-    operation("signOut", "Sign out of the console", {
+    operation(anybody, "signOut", "Sign out of the console", {
       response: responses([204, z.null(), "The browser forgets the session"], "csrf"),
     }),
     async (request, reply) => {

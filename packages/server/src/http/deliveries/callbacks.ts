@@ -6,6 +6,7 @@ import { readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { noSuchPartner, operations, partnerParams, requirePartnerId, responses, untilGone } from "../operation.ts";
+import { admin, operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { partnerSchema, selfSchema } from "../registry/partners.ts";
 
 const operation = operations("Partners");
@@ -118,7 +119,7 @@ export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): v
   };
   app.get(
     "/operator/v1/partners/:id/certificates",
-    operation("getPartnerCertificates", "See when the certificates of a partner's callbacks end", {
+    operation(viewer.reads, "getPartnerCertificates", "See when the certificates of a partner's callbacks end", {
       description: "The endpoint is connected to now; nothing is sent.",
       params: partnerParams,
       response: responses(certificatesFound, "not_found"),
@@ -127,7 +128,7 @@ export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): v
   );
   app.get(
     "/operator/v1/partners/:id/key-use",
-    operation("getKeyUse", "See which version of its encryption key a partner accepts", {
+    operation(viewer.reads, "getKeyUse", "See which version of its encryption key a partner accepts", {
       params: partnerParams,
       response: responses(keyUseFound, "not_found"),
     }),
@@ -135,12 +136,17 @@ export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): v
   );
   app.post(
     "/operator/v1/partners/:id/certify",
-    operation("certifyPartner", "Test a partner's endpoint with notifications that it must accept or refuse", {
-      description: certifyDescription,
-      params: partnerParams,
-      body: certifyBody,
-      response: responses(certified, ...certifyErrors, "not_found"),
-    }),
+    operation(
+      operator.acts("partner"),
+      "certifyPartner",
+      "Test a partner's endpoint with notifications that it must accept or refuse",
+      {
+        description: certifyDescription,
+        params: partnerParams,
+        body: certifyBody,
+        response: responses(certified, ...certifyErrors, "not_found"),
+      },
+    ),
     async (request, reply) => {
       const partner = await partnerOf(request.params.id);
       return viewOf(await certifications.run(partner, request.body.url, untilGone(reply)));
@@ -152,7 +158,7 @@ export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): v
 export function callbackRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/certificates",
-    ownOperation("getCertificates", "See when the certificates of your callbacks end", {
+    ownOperation(partnerReads, "getCertificates", "See when the certificates of your callbacks end", {
       description: "Your endpoint is connected to now; nothing is sent.",
       response: responses(certificatesFound),
     }),
@@ -160,44 +166,54 @@ export function callbackRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.get(
     "/v1/key-use",
-    ownOperation("getOwnKeyUse", "See which version of your encryption key your endpoint accepts", {
+    ownOperation(partnerReads, "getOwnKeyUse", "See which version of your encryption key your endpoint accepts", {
       response: responses(keyUseFound),
     }),
     async (request) => ({ items: [...(await parts.notifications.keyUse(callers.partner(request).id))] }),
   );
   app.post(
     "/v1/certify",
-    ownOperation("certifyEndpoint", "Test your endpoint with notifications that it must accept or refuse", {
-      description: certifyDescription,
-      body: certifyBody,
-      response: responses(certified, ...certifyErrors),
-    }),
+    ownOperation(
+      partnerManages.acts("input"),
+      "certifyEndpoint",
+      "Test your endpoint with notifications that it must accept or refuse",
+      {
+        description: certifyDescription,
+        body: certifyBody,
+        response: responses(certified, ...certifyErrors),
+      },
+    ),
     async (request, reply) =>
       viewOf(await parts.certifications.run(callers.partner(request), request.body.url, untilGone(reply))),
   );
   app.put(
     "/v1/callback-url",
-    ownOperation("changeCallbackUrl", "Change a callback URL of yours, once the new one has accepted a test IPN", {
-      description:
-        "A sample Sale is sent to the new URL, for the command SETTLEMENT a sample settlement. If it answers 2xx, " +
-        "the URL is registered, also for what is queued. Otherwise nothing changes. Only where the operator allows " +
-        "it by the setting callBackUrlChange.",
-      body: z.strictObject({
-        callBackUrl: described(
-          z.string().max(2_048).nullable(),
-          "Within your callbackAddresses; null, with command: this command's IPNs go to your callBackUrl again",
+    ownOperation(
+      partnerManages.acts("input"),
+      "changeCallbackUrl",
+      "Change a callback URL of yours, once the new one has accepted a test IPN",
+      {
+        description:
+          "A sample Sale is sent to the new URL, for the command SETTLEMENT a sample settlement. If it answers 2xx, " +
+          "the URL is registered, also for what is queued. Otherwise nothing changes. Only where the operator allows " +
+          "it by the setting callBackUrlChange.",
+        body: z.strictObject({
+          callBackUrl: described(
+            z.string().max(2_048).nullable(),
+            "Within your callbackAddresses; null, with command: this command's IPNs go to your callBackUrl again",
+          ),
+          command: described(z.enum(notifiedCommands), "Only IPNs of this command go there").optional(),
+        }),
+        response: responses(
+          [200, selfSchema, "It is registered"],
+          "invalid_callback_url",
+          "insecure_callback_url",
+          "address_not_whitelisted",
+          "callback_url_fixed",
+          "callback_url_not_confirmed",
         ),
-        command: described(z.enum(notifiedCommands), "Only IPNs of this command go there").optional(),
-      }),
-      response: responses(
-        [200, selfSchema, "It is registered"],
-        "invalid_callback_url",
-        "insecure_callback_url",
-        "address_not_whitelisted",
-        "callback_url_fixed",
-        "callback_url_not_confirmed",
-      ),
-    }),
+      },
+    ),
     async (request) => {
       const changed = await parts.urlChange.change(callers.partner(request), request.body);
       return { ...changed, egressAddresses: parts.config.egressAddresses, proofPublicKey: parts.proofPublicKey };
@@ -239,7 +255,7 @@ const body = bodyOf("CallbackCertificate", "The client certificate that Paybell 
 export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpDependencies): void {
   app.put(
     path,
-    operation("putCallbackCertificate", "Set the client certificate for a partner's server", {
+    operation(admin.changes("partner"), "putCallbackCertificate", "Set the client certificate for a partner's server", {
       description: "It replaces the previous one immediately.",
       params: partnerParams,
       body,
@@ -249,10 +265,15 @@ export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpDepend
   );
   app.delete(
     path,
-    operation("removeCallbackCertificate", "Remove the client certificate for a partner's server", {
-      params: partnerParams,
-      response: responses(found, "not_found"),
-    }),
+    operation(
+      admin.changes("partner"),
+      "removeCallbackCertificate",
+      "Remove the client certificate for a partner's server",
+      {
+        params: partnerParams,
+        response: responses(found, "not_found"),
+      },
+    ),
     async (request) => registry.removeCallbackCertificate(requirePartnerId(request.params.id)),
   );
 }

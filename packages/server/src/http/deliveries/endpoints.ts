@@ -4,6 +4,7 @@ import { type EndpointId, readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { limit, ofPartner, operations, partnerIdText, responses } from "../operation.ts";
+import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { reasonForPartner } from "./partner-attempts.ts";
 
 const ownOperation = operations("Notifications");
@@ -61,7 +62,7 @@ const endpointParams = z.object({ id: described(z.string(), "The endpoint's id")
 export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/endpoints",
-    ownOperation("listEndpoints", "See which of your endpoints failed", {
+    ownOperation(partnerReads, "listEndpoints", "See which of your endpoints failed", {
       querystring: endpointsQuery,
       response: responses([200, endpointPageSchema, "A page"]),
     }),
@@ -73,7 +74,7 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.post(
     "/v1/endpoints/:id/close",
-    ownOperation("closeEndpoint", "Close an endpoint's circuit", {
+    ownOperation(partnerManages.acts("input"), "closeEndpoint", "Close an endpoint's circuit", {
       description: "The endpoint works again: waiting deliveries are sent.",
       params: endpointParams,
       response: responses([200, endpointSchema, "It is closed"], "not_found"),
@@ -112,7 +113,7 @@ function notFound(): never {
 export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpDependencies): void {
   app.get(
     "/operator/v1/endpoints",
-    operation("searchEndpoints", "See which endpoints failed", {
+    operation(viewer.reads, "searchEndpoints", "See which endpoints failed", {
       querystring: operatorEndpointsQuery,
       response: responses([200, endpointPageSchema, "A page"], "unknown_partner"),
     }),
@@ -123,7 +124,7 @@ export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpDependen
   );
   app.post(
     "/operator/v1/endpoints/:id/close",
-    operation("closePartnersEndpoint", "Close an endpoint's circuit", {
+    operation(operator.acts("input"), "closePartnersEndpoint", "Close an endpoint's circuit", {
       params: endpointParams,
       body: closeEndpointBody.optional(),
       response: responses([200, endpointSchema, "It is closed"], "unknown_partner", "not_found"),

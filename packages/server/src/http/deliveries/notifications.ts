@@ -9,6 +9,7 @@ import { notificationStates } from "../../notification.ts";
 import { historyFormats, historyText, readDay } from "../../notifications/history-export.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { limit, ofPartner, operations, partnerIdText, responses, untilGone } from "../operation.ts";
+import { operator, partner, partnerReads, viewer } from "../policy.ts";
 import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
 
 const ownOperation = operations("Notifications");
@@ -273,7 +274,7 @@ export function notificationRoutes({ app, parts, callers, limits }: PartnerRoute
 
   app.get(
     "/v1/notifications",
-    ownOperation("pullNotifications", "Fetch what was missed", {
+    ownOperation(partner("pull", "pulls").reads, "pullNotifications", "Fetch what was missed", {
       description:
         "Everything ever created for you that is still kept, in commit order, sealed as it would be sent now. " +
         "Go on from `next`: nothing is skipped. Deduplicate by the IPN's id. With `wait` an empty page is answered " +
@@ -297,7 +298,7 @@ export function notificationRoutes({ app, parts, callers, limits }: PartnerRoute
   );
   app.get(
     "/v1/notifications/search",
-    ownOperation("searchOwnNotifications", "Search your notifications", {
+    ownOperation(partnerReads, "searchOwnNotifications", "Search your notifications", {
       description: "For people who look for one: to fetch what was missed, use the list in commit order.",
       querystring: ownSearchQuery,
       response: responses([200, searchSchema, "A page"], "invalid_cursor"),
@@ -311,7 +312,7 @@ export function notificationRoutes({ app, parts, callers, limits }: PartnerRoute
   );
   app.get(
     "/v1/notifications/:id",
-    ownOperation("getNotification", "Get a notification with its attempts", {
+    ownOperation(partnerReads, "getNotification", "Get a notification with its attempts", {
       params: ownParams,
       response: responses([200, detailSchema, "The notification"], "not_found"),
     }),
@@ -325,11 +326,16 @@ export function notificationRoutes({ app, parts, callers, limits }: PartnerRoute
   );
   app.get(
     "/v1/notifications/:id/sealed",
-    ownOperation("getSealedNotification", "Fetch one notification, sealed as it would be sent now", {
-      description: "Your key opens it. Other than the list in commit order, it does not count as pulled.",
-      params: ownParams,
-      response: responses([200, sealedSchema, "The sealed IPN"], "not_found", "content_changed"),
-    }),
+    ownOperation(
+      partner("pull", "requests").reads,
+      "getSealedNotification",
+      "Fetch one notification, sealed as it would be sent now",
+      {
+        description: "Your key opens it. Other than the list in commit order, it does not count as pulled.",
+        params: ownParams,
+        response: responses([200, sealedSchema, "The sealed IPN"], "not_found", "content_changed"),
+      },
+    ),
     async (request) => await parts.notifications.sealed(request.params.id, callers.partner(request)),
   );
 }
@@ -346,7 +352,7 @@ function noSuchNotification(): never {
 export function operatorNotificationRoutes(app: HttpApp, { notifications, directory }: HttpDependencies): void {
   app.get(
     "/operator/v1/notifications",
-    operation("searchNotifications", "Search notifications", {
+    operation(viewer.reads, "searchNotifications", "Search notifications", {
       querystring: searchQuery,
       response: responses([200, searchSchema, "A page"], "unknown_partner", "invalid_cursor"),
     }),
@@ -357,7 +363,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
   );
   app.get(
     "/operator/v1/notifications/:id",
-    operation("inspectNotification", "Get a notification with its attempts and events", {
+    operation(viewer.reads, "inspectNotification", "Get a notification with its attempts and events", {
       params,
       response: responses([200, inspectedSchema, "The notification"], "not_found"),
     }),
@@ -365,16 +371,21 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
   );
   app.get(
     "/operator/v1/notifications/:id/content",
-    operation("readNotification", "Read a notification's IPN, and how it is signed and encrypted", {
-      description: "As an attempt would be made now, by the partner's present settings. The audit records each look.",
-      params,
-      response: responses([200, explainedSchema, "What an attempt would send now"], "not_found", "content_changed"),
-    }),
+    operation(
+      operator.looks("input"),
+      "readNotification",
+      "Read a notification's IPN, and how it is signed and encrypted",
+      {
+        description: "As an attempt would be made now, by the partner's present settings. The audit records each look.",
+        params,
+        response: responses([200, explainedSchema, "What an attempt would send now"], "not_found", "content_changed"),
+      },
+    ),
     async (request) => await notifications.explain(request.params.id, (id) => directory.find(id)),
   );
   app.get(
     "/operator/v1/notifications/:id/proof",
-    operation("proveDelivery", "Get a notification's history, signed", {
+    operation(operator.looks("input"), "proveDelivery", "Get a notification's history, signed", {
       description: "For a dispute. The audit records that it was given.",
       params,
       response: responses([200, proofSchema, "The proof"], "not_found", "content_changed"),
@@ -392,7 +403,7 @@ const query = z.strictObject({
 export function operatorHistoryRoutes(app: HttpApp, { history, clock }: HttpDependencies): void {
   app.get(
     "/operator/v1/history/:day",
-    operation("exportHistory", "Export a day of history: notifications with their attempts", {
+    operation(operator.looks("input"), "exportHistory", "Export a day of history: notifications with their attempts", {
       description:
         "Days are in UTC, and are exported once they are over. Card data are masked, as they are stored. JSON " +
         "lines have the whole content and every attempt, CSV the fields by which people search and the last " +

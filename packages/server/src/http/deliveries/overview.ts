@@ -8,6 +8,7 @@ import { componentOf, described } from "../../input/descriptions.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { noSuchPartner, operations, partnerParams, responses } from "../operation.ts";
+import { partnerReads, viewer } from "../policy.ts";
 import { because } from "./notifications.ts";
 import { reasonForPartner } from "./partner-attempts.ts";
 
@@ -134,7 +135,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
   });
   app.get(
     "/operator/v1/overview",
-    operation("getOverview", "Get the state of deliveries, and the backlog", {
+    operation(viewer.reads, "getOverview", "Get the state of deliveries, and the backlog", {
       querystring: spanQuery,
       response: responses([200, overviewSchema, "As of now"]),
     }),
@@ -142,7 +143,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
   );
   app.get(
     "/operator/v1/overview/live",
-    operation("watchOverview", "Stream the overview, every two seconds", {
+    operation(viewer.reads, "watchOverview", "Stream the overview, every two seconds", {
       description:
         "Server-sent events; the data of each is an Overview. The stream ends after five minutes, and when the " +
         "caller loses access. A caller may have eight open.",
@@ -159,7 +160,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
   );
   app.get(
     "/operator/v1/partners/:id/figures",
-    operation("getPartnerFigures", "Get the statistics of deliveries to a partner", {
+    operation(viewer.reads, "getPartnerFigures", "Get the statistics of deliveries to a partner", {
       params: partnerParams,
       querystring: spanQuery,
       response: responses([200, figuresSchema, "As of now"], "not_found"),
@@ -178,7 +179,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
 export function figuresRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/figures",
-    ownOperation("getFigures", "Get the statistics of deliveries to you", {
+    ownOperation(partnerReads, "getFigures", "Get the statistics of deliveries to you", {
       querystring: spanQuery,
       response: responses([200, figuresSchema, "As of now"]),
     }),
@@ -189,7 +190,7 @@ export function figuresRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.get(
     "/v1/backlog",
-    ownOperation("getBacklog", "See what you have not received, and how far you have pulled", {
+    ownOperation(partnerReads, "getBacklog", "See what you have not received, and how far you have pulled", {
       response: responses([200, backlogSchema, "As of now"]),
     }),
     async (request) => {

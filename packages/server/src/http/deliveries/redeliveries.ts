@@ -4,6 +4,7 @@ import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { redeliveryProblems } from "../../notifications/notifications.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { noSuchPartner, ofPartner, operations, partnerIdText, partnerParams, responses } from "../operation.ts";
+import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { moment, requireNotificationId, summarySchema } from "./notifications.ts";
 import { reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
 
@@ -115,7 +116,7 @@ const ownParams = z.object({ id: described(z.string(), "The notification's id, a
 export function redeliveryRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/notifications/:id/redeliver",
-    ownOperation("redeliverNotification", "Redeliver a notification", {
+    ownOperation(partnerManages.acts("input"), "redeliverNotification", "Redeliver a notification", {
       params: ownParams,
       body: redeliverBody,
       response: responses([202, redeliveryAnswer, "It is due; `held` says what still holds it back"], "not_found"),
@@ -129,7 +130,7 @@ export function redeliveryRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.post(
     "/v1/redeliveries",
-    ownOperation("redeliverOwn", "Redeliver many of your notifications", {
+    ownOperation(partnerManages.acts("input"), "redeliverOwn", "Redeliver many of your notifications", {
       description: "Pending ones are due now, at their step of the schedule; others begin a whole new one.",
       body: ownRedeliveriesBody,
       response: responses([200, redeliveredSchema, "How many matched, and how many are due again"], "invalid_text"),
@@ -143,7 +144,7 @@ export function redeliveryRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.get(
     "/v1/redeliveries/:id",
-    ownOperation("getOwnRedelivery", "See how much of a redelivery is delivered", {
+    ownOperation(partnerReads, "getOwnRedelivery", "See how much of a redelivery is delivered", {
       params: redeliveryParams,
       response: responses([200, redeliveryProgressSchema, "As of now"], "not_found"),
     }),
@@ -151,7 +152,7 @@ export function redeliveryRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.post(
     "/v1/test-notification",
-    ownOperation("sendTestNotification", "Send a test notification", {
+    ownOperation(partnerManages.acts("input"), "sendTestNotification", "Send a test notification", {
       description: "A sample Sale to the registered callback URL. It belongs to no transaction.",
       response: responses([202, summarySchema, "It is due"], "no_callback_url"),
     }),
@@ -163,7 +164,7 @@ export function redeliveryRoutes({ app, parts, callers }: PartnerRoutes): void {
 export function operatorRedeliveryRoutes(app: HttpApp, { notifications, directory }: HttpDependencies): void {
   app.post(
     "/operator/v1/notifications/:id/redeliver",
-    operation("redeliverAnyNotification", "Redeliver a notification", {
+    operation(operator.acts("input"), "redeliverAnyNotification", "Redeliver a notification", {
       params,
       body: redeliverBody,
       response: responses([202, redeliveryAnswer, "It is due; `held` says what still holds it back"], "not_found"),
@@ -177,7 +178,7 @@ export function operatorRedeliveryRoutes(app: HttpApp, { notifications, director
   );
   app.post(
     "/operator/v1/redeliveries",
-    operation("redeliver", "Redeliver many notifications", {
+    operation(operator.acts("input"), "redeliver", "Redeliver many notifications", {
       description: "Pending ones are due now, at their step of the schedule; others begin a whole new one.",
       body: redeliveriesBody,
       response: responses(
@@ -195,7 +196,7 @@ export function operatorRedeliveryRoutes(app: HttpApp, { notifications, director
   );
   app.get(
     "/operator/v1/redeliveries/:id",
-    operation("getRedelivery", "See how much of a redelivery is delivered", {
+    operation(viewer.reads, "getRedelivery", "See how much of a redelivery is delivered", {
       params: redeliveryParams,
       response: responses([200, redeliveryProgressSchema, "As of now"], "not_found"),
     }),
@@ -203,7 +204,7 @@ export function operatorRedeliveryRoutes(app: HttpApp, { notifications, director
   );
   app.post(
     "/operator/v1/partners/:id/test-notification",
-    operation("sendPartnerTestNotification", "Send a test notification to a partner", {
+    operation(operator.acts("partner"), "sendPartnerTestNotification", "Send a test notification to a partner", {
       description: "A sample Sale to the registered callback URL. It belongs to no transaction.",
       params: partnerParams,
       response: responses([202, summarySchema, "It is due"], "not_found", "no_callback_url"),

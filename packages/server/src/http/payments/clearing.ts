@@ -5,6 +5,7 @@ import { componentOf, described } from "../../input/descriptions.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { limit, operations, responses } from "../operation.ts";
+import { operator, viewer } from "../policy.ts";
 import { reasonBody } from "./money.ts";
 
 const time = z.iso.datetime();
@@ -134,7 +135,7 @@ export function operatorClearingRoutes(
     });
     scope.post(
       "/operator/v1/clearing-files",
-      operation("receiveClearingFile", "Hand over a clearing file", {
+      operation(operator.acts("input"), "receiveClearingFile", "Hand over a clearing file", {
         description:
           "The file is the body, as the acquirer's profile describes it in `clearing`. It is read at once, without " +
           "card numbers, and matched afterwards. One that cannot be read changes nothing: the problem names line " +
@@ -154,7 +155,7 @@ export function operatorClearingRoutes(
   });
   app.get(
     "/operator/v1/clearing-files",
-    operation("listClearingFiles", "List clearing files", {
+    operation(viewer.reads, "listClearingFiles", "List clearing files", {
       querystring: filesQuery,
       response: responses([200, clearingFilePage, "A page"]),
     }),
@@ -162,7 +163,7 @@ export function operatorClearingRoutes(
   );
   app.get(
     "/operator/v1/clearing-files/:id",
-    operation("inspectClearingFile", "See how a clearing file compares with the ledger", {
+    operation(viewer.reads, "inspectClearingFile", "See how a clearing file compares with the ledger", {
       params: clearingParams,
       response: responses([200, clearingFile, "So far"], "not_found"),
     }),
@@ -170,7 +171,7 @@ export function operatorClearingRoutes(
   );
   app.get(
     "/operator/v1/clearing-exceptions",
-    operation("searchClearingExceptions", "Search what differs between clearing files and the ledger", {
+    operation(viewer.reads, "searchClearingExceptions", "Search what differs between clearing files and the ledger", {
       querystring: exceptionsQuery,
       response: responses([200, clearingExceptionPage, "A page"]),
     }),
@@ -178,7 +179,7 @@ export function operatorClearingRoutes(
   );
   app.get(
     "/operator/v1/clearing-exceptions/:id",
-    operation("inspectClearingException", "See one exception", {
+    operation(viewer.reads, "inspectClearingException", "See one exception", {
       description: "The role `operator` sees the proof of delivery of a chargeback's transaction.",
       params: clearingParams,
       response: responses([200, clearingException, "As it is now"], "not_found"),
@@ -190,7 +191,7 @@ export function operatorClearingRoutes(
   );
   app.post(
     "/operator/v1/clearing-exceptions/:id/resolve",
-    operation("resolveClearingException", "Mark an exception as worked off", {
+    operation(operator.acts("input"), "resolveClearingException", "Mark an exception as worked off", {
       params: clearingParams,
       body: reasonBody,
       response: responses(

@@ -26,6 +26,7 @@ import type { Partner, PartnerSettings } from "../../partners/partner.ts";
 import type { HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { prefersAsync } from "../limits.ts";
 import { answer, operations, responses } from "../operation.ts";
+import { partner, partnerReads } from "../policy.ts";
 
 const operation = operations("Commands");
 const transactionOperation = operations("Transactions");
@@ -162,7 +163,7 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
     {
       // Problems of the shape are reported together with those of the partner's rules.
       attachValidation: true,
-      ...operation("runCommand", "Run a command", {
+      ...operation(partner("commands", "async").runs, "runCommand", "Run a command", {
         description:
           "Answers 200 with the transaction once it is completed, a decline too. Answers 202 with status INIT " +
           "with `Prefer: respond-async`, or when the outcome is not known in time: it then comes as an IPN. The " +
@@ -207,7 +208,7 @@ const found = [200, transactionDetailSchema, "The transaction, its batch and its
 export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/transactions/:id",
-    transactionOperation("getTransaction", "Get a transaction by its id", {
+    transactionOperation(partnerReads, "getTransaction", "Get a transaction by its id", {
       params: z.object({ id: described(z.string(), "The transaction's id") }),
       response: responses(found, "not_found"),
     }),
@@ -221,7 +222,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
   );
   app.get(
     "/v1/transactions",
-    transactionOperation("findTransaction", "Find a transaction by its reqId", {
+    transactionOperation(partnerReads, "findTransaction", "Find a transaction by its reqId", {
       description: "What became of a command whose answer was lost.",
       querystring: z.strictObject({ reqId: described(z.string().max(36), "The reqId of its command, in any case") }),
       response: responses(found, "not_found"),

@@ -6,6 +6,7 @@ import { reportFrame, reportSchema } from "../../input/shapes.ts";
 import { type ItemResult, reportItems } from "../../intake/items.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, problemSchema, responses } from "../operation.ts";
+import { operator } from "../policy.ts";
 import { problemOf } from "../problems.ts";
 import { bodyCheckedAs } from "../validation.ts";
 
@@ -32,7 +33,7 @@ export function completionRoutes(app: HttpApp, parts: HttpDependencies): void {
     {
       bodyLimit: bodyBounds.ofReport.bytesMax,
       validatorCompiler: bodyCheckedAs(reportFrame),
-      ...operation("reportCompletions", "Report completed commands", {
+      ...operation(operator.runs, "reportCompletions", "Report completed commands", {
         description:
           "At most 1,000 items and 8 MiB. Each item is independent: accepted, duplicate (by partner and externalId), " +
           "conflict (known with other content) or refused with its problem; the results come in the order of the " +

@@ -7,6 +7,7 @@ import type { OperatorCallers } from "../callers/operator-callers.ts";
 import { moment } from "../deliveries/notifications.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { limit, operations, partnerIdText, responses, untilGone } from "../operation.ts";
+import { operator, viewer } from "../policy.ts";
 
 const operation = operations("Money");
 
@@ -243,10 +244,15 @@ export function operatorMoneyRoutes(
     const page = componentOf(`${name}Page`, "Newest first", { items: z.array(one), next: z.guid().nullable() });
     app.get(
       `/operator/v1/${kind}`,
-      operation(`search${name}`, kind === "settlements" ? "List settlements in progress" : `Search ${kind}`, {
-        querystring: query,
-        response: responses([200, page, "A page"], "unknown_partner"),
-      }),
+      operation(
+        viewer.reads,
+        `search${name}`,
+        kind === "settlements" ? "List settlements in progress" : `Search ${kind}`,
+        {
+          querystring: query,
+          response: responses([200, page, "A page"], "unknown_partner"),
+        },
+      ),
       async (request) => {
         const { items, next } = await money.search(kind, request.query);
         return { items: items.map(withoutContent), next };
@@ -255,15 +261,20 @@ export function operatorMoneyRoutes(
     if (kind === "settlements") continue;
     app.get(
       `/operator/v1/${kind}/:id`,
-      operation(`inspect${noun.charAt(0).toUpperCase()}${noun.slice(1)}`, `See one ${noun}`, {
-        ...(kind === "events" && {
-          description:
-            "The role `operator` sees the report that a switch sent (`detail.item`), which others and lists do not " +
-            "show. The audit records each look.",
-        }),
-        params: moneyParams,
-        response: responses([200, one, "Its current state"], "not_found"),
-      }),
+      operation(
+        kind === "events" ? viewer.looks("input") : viewer.reads,
+        `inspect${noun.charAt(0).toUpperCase()}${noun.slice(1)}`,
+        `See one ${noun}`,
+        {
+          ...(kind === "events" && {
+            description:
+              "The role `operator` sees the report that a switch sent (`detail.item`), which others and lists do not " +
+              "show. The audit records each look.",
+          }),
+          params: moneyParams,
+          response: responses([200, one, "Its current state"], "not_found"),
+        },
+      ),
       async (request) => {
         const found = await money.find(kind, request.params.id);
         return callers.mayReadContent(request) ? found : withoutContent(found);
@@ -272,15 +283,20 @@ export function operatorMoneyRoutes(
   }
   app.get(
     "/operator/v1/settlements/:id",
-    operation("inspectSettlement", "See one settlement, under way or ended, with the totals of both sides", {
-      params: moneyParams,
-      response: responses([200, settlementDetail, "Its current state"], "not_found"),
-    }),
+    operation(
+      viewer.reads,
+      "inspectSettlement",
+      "See one settlement, under way or ended, with the totals of both sides",
+      {
+        params: moneyParams,
+        response: responses([200, settlementDetail, "Its current state"], "not_found"),
+      },
+    ),
     async (request) => await money.settlement(request.params.id),
   );
   app.get(
     "/operator/v1/merchants",
-    operation("getMerchantTotals", "See what each merchant sold in a period", {
+    operation(viewer.reads, "getMerchantTotals", "See what each merchant sold in a period", {
       querystring: merchantsQuery,
       response: responses([200, merchantsSchema, "As it stands"], "unknown_partner"),
     }),
@@ -290,7 +306,7 @@ export function operatorMoneyRoutes(
   );
   app.get(
     "/operator/v1/transactions/:id/chain",
-    operation("getChain", "See a transaction with those that it changes, and those that change it", {
+    operation(viewer.reads, "getChain", "See a transaction with those that it changes, and those that change it", {
       params: moneyParams,
       response: responses([200, chainSchema, "In order"], "not_found"),
     }),
@@ -298,34 +314,50 @@ export function operatorMoneyRoutes(
   );
   app.post(
     "/operator/v1/reversals/:id/retry",
-    operation("retryReversal", "Send a parked Reversal again, or with a reason one that is done", {
-      params: moneyParams,
-      body: retryBody.optional(),
-      response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
-    }),
+    operation(
+      operator.acts("input"),
+      "retryReversal",
+      "Send a parked Reversal again, or with a reason one that is done",
+      {
+        params: moneyParams,
+        body: retryBody.optional(),
+        response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+      },
+    ),
     async (request) => await money.retryReversal(request.params.id, request.body?.reason),
   );
   app.post(
     "/operator/v1/reversals/:id/resolve",
-    operation("resolveReversal", "End a parked Reversal manually: the acquirer confirmed that nothing is charged", {
-      params: moneyParams,
-      body: reasonBody,
-      response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
-    }),
+    operation(
+      operator.acts("input"),
+      "resolveReversal",
+      "End a parked Reversal manually: the acquirer confirmed that nothing is charged",
+      {
+        params: moneyParams,
+        body: reasonBody,
+        response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+      },
+    ),
     async (request) => await money.resolveReversal(request.params.id, request.body.reason),
   );
   app.post(
     "/operator/v1/settlements/:id/abort",
-    operation("abortSettlement", "End a settlement that the acquirer does not answer: its batch is open again", {
-      params: moneyParams,
-      body: reasonBody,
-      response: decided(moneyRecords.transactions.one, "settlement_ended"),
-    }),
+    operation(
+      operator.acts("input"),
+      "abortSettlement",
+      "End a settlement that the acquirer does not answer: its batch is open again",
+      {
+        params: moneyParams,
+        body: reasonBody,
+        response: decided(moneyRecords.transactions.one, "settlement_ended"),
+      },
+    ),
     async (request) => await money.abortSettlement(request.params.id, request.body.reason),
   );
   app.post(
     "/operator/v1/settlements/:id/resolve",
     operation(
+      operator.acts("input"),
       "resolveSettlement",
       "Reopen a batch that the acquirer settled after the abort, and that has changed since",
       {
@@ -371,7 +403,7 @@ const page = componentOf("EventFeed", "Events in the order in which they were co
 export function operatorFeedRoutes(app: HttpApp, { feed }: HttpDependencies): void {
   app.get(
     "/operator/v1/feed",
-    operation("readFeed", "Read every event, the oldest first", {
+    operation(viewer.reads, "readFeed", "Read every event, the oldest first", {
       description:
         "For a SIEM. Go on from `next`: nothing is skipped, because no event appears later behind one that was " +
         "read. With `wait` an empty page is answered as soon as there is an event, or when the time is over.",

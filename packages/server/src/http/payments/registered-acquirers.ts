@@ -5,6 +5,7 @@ import { ServiceError } from "../../errors.ts";
 import { bodyOf, component, componentOf, described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, responses } from "../operation.ts";
+import { admin, viewer } from "../policy.ts";
 
 const json = z.record(z.string(), z.unknown());
 const pem = z.string().max(32_768);
@@ -83,7 +84,7 @@ export function operatorAcquirerRoutes(app: HttpApp, dependencies: HttpDependenc
   const withLink = (acquirer: AcquirerRecord) => ({ ...acquirer, link: linkOf(acquirerHealth(acquirer.name)) });
   app.put(
     path,
-    operation("putAcquirer", "Register or change an acquirer", {
+    operation(admin.changes("acquirer"), "putAcquirer", "Register or change an acquirer", {
       description: "Running instances apply it within seconds, and lose no answer in flight.",
       params,
       body: acquirerBody,
@@ -94,6 +95,7 @@ export function operatorAcquirerRoutes(app: HttpApp, dependencies: HttpDependenc
   app.get(
     "/operator/v1/acquirers",
     operation(
+      viewer.reads,
       "listAcquirers",
       "List the registered acquirers, in the order of their names, and the one of the settings",
       { response: responses([200, acquirerListSchema, "All of them"]) },
@@ -105,7 +107,7 @@ export function operatorAcquirerRoutes(app: HttpApp, dependencies: HttpDependenc
   );
   app.get(
     `${path}/terminals`,
-    operation("listAcquirerTerminals", "List the first 500 terminals of a registered acquirer", {
+    operation(viewer.reads, "listAcquirerTerminals", "List the first 500 terminals of a registered acquirer", {
       params,
       response: responses([200, acquirerTerminalsSchema, "By partner and tid"]),
     }),
@@ -116,7 +118,7 @@ export function operatorAcquirerRoutes(app: HttpApp, dependencies: HttpDependenc
   );
   app.get(
     path,
-    operation("getAcquirer", "Get an acquirer", {
+    operation(viewer.reads, "getAcquirer", "Get an acquirer", {
       params,
       response: responses([200, acquirerStateSchema, "The acquirer"], "not_found"),
     }),
@@ -128,7 +130,7 @@ export function operatorAcquirerRoutes(app: HttpApp, dependencies: HttpDependenc
   );
   app.delete(
     path,
-    operation("removeAcquirer", "Remove an acquirer", {
+    operation(admin.changes("acquirer"), "removeAcquirer", "Remove an acquirer", {
       description: "Refused while a terminal names it, or a Reversal goes to it.",
       params,
       response: responses([200, acquirerSchema, "The acquirer as it was"], "not_found", "acquirer_in_use"),

@@ -5,6 +5,7 @@ import { commandSchema } from "../../input/shapes.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, responses } from "../operation.ts";
+import { operator, viewer } from "../policy.ts";
 import { receiverModes } from "../receiver-control.ts";
 import { everyBadField, transactionSchema, transactionView } from "./commands.ts";
 
@@ -60,17 +61,22 @@ export function sandboxRoutes(app: HttpApp, parts: HttpDependencies): void {
   };
   app.get(
     "/operator/v1/sandbox/receiver",
-    operation("getSandboxReceiver", "See what arrived at the sandbox partner's receiver", {
+    operation(viewer.reads, "getSandboxReceiver", "See what arrived at the sandbox partner's receiver", {
       response: responses(found, "not_found"),
     }),
     view,
   );
   app.put(
     "/operator/v1/sandbox/receiver",
-    operation("setSandboxReceiver", "Make the sandbox partner's receiver fail, hang, refuse or reject", {
-      body: receiverBody,
-      response: responses(found, "not_found"),
-    }),
+    operation(
+      operator.acts("input"),
+      "setSandboxReceiver",
+      "Make the sandbox partner's receiver fail, hang, refuse or reject",
+      {
+        body: receiverBody,
+        response: responses(found, "not_found"),
+      },
+    ),
     async (request) => {
       desk().receiver.mode = request.body.mode;
       return await view();
@@ -80,7 +86,7 @@ export function sandboxRoutes(app: HttpApp, parts: HttpDependencies): void {
     "/operator/v1/sandbox/commands",
     {
       attachValidation: true,
-      ...operation("runSandboxCommand", "Run a command of the sandbox's partner", {
+      ...operation(operator.runs, "runSandboxCommand", "Run a command of the sandbox's partner", {
         description: "As POST /v1/commands does for the partner itself, with its errors.",
         body: commandSchema,
         response: responses([200, transactionSchema, "Completed, or INIT where it takes longer"], "not_found"),

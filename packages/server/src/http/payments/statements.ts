@@ -7,6 +7,7 @@ import type { PartnerSettings } from "../../partners/partner.ts";
 import { dayIn } from "../../time.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
 import { limit, operations, responses } from "../operation.ts";
+import { partnerReads } from "../policy.ts";
 
 const time = z.iso.datetime();
 const guid = z.guid();
@@ -131,7 +132,7 @@ const operation = operations("Statements");
 export function statementRoutes({ app, parts: { statements }, callers }: PartnerRoutes): void {
   app.get(
     "/v1/batches",
-    operation("listBatches", "List your settled batches", {
+    operation(partnerReads, "listBatches", "List your settled batches", {
       querystring: ownBooksQuery,
       response: responses([200, batchPage, "A page"]),
     }),
@@ -142,7 +143,7 @@ export function statementRoutes({ app, parts: { statements }, callers }: Partner
   );
   app.get(
     "/v1/settlements",
-    operation("listSettlements", "List your Settlements, under way or ended", {
+    operation(partnerReads, "listSettlements", "List your Settlements, under way or ended", {
       querystring: ownBooksQuery,
       response: responses([200, settlementPage, "A page"]),
     }),
@@ -155,7 +156,7 @@ export function statementRoutes({ app, parts: { statements }, callers }: Partner
   Object.assign(found[200]?.content ?? {}, { "text/csv": { schema: z.string() } });
   app.get(
     "/v1/statements/:date",
-    operation("getStatement", "Get the statement of a day", {
+    operation(partnerReads, "getStatement", "Get the statement of a day", {
       description:
         "Every transaction that was completed on a day in your time zone, with the id of its IPN, and totals by " +
         "currency. What changes later is a line of its own day: a Void, a Refund, a Reversal. A line never changes " +

@@ -5,7 +5,8 @@ import { type KeyId, type PartnerId, readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { apiKeyScopes } from "../../partners/api-keys.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
-import { bodyErrors, confirmedProposal, operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import { confirmedProposal, operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import { operator, partnerManages, twoAdmins } from "../policy.ts";
 
 export const scopesSchema = described(
   z.array(z.enum(apiKeyScopes)),
@@ -58,16 +59,21 @@ const keyParams = z.object({ keyId: described(z.string(), "The key's id") });
 const ofPartner = z.object({ ...partnerParams.shape, ...keyParams.shape });
 const made = [201, newApiKeySchema, "The key; it is in this answer only"] as const;
 const revoked = [200, revokedApiKeySchema, "It is refused from now on"] as const;
-const addErrors = [...bodyErrors, "card_number_in_clear", "too_many_api_keys"] as const;
+const addErrors = ["card_number_in_clear", "too_many_api_keys"] as const;
 
 /** A partner's own API keys: it adds and revokes them itself. GET /v1/self lists them. */
 export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/api-keys",
-    ownOperation("addOwnApiKey", "Make another API key, which may do what its scopes say", {
-      body: apiKeyBody,
-      response: responses(made, ...addErrors),
-    }),
+    ownOperation(
+      partnerManages.changes("caller"),
+      "addOwnApiKey",
+      "Make another API key, which may do what its scopes say",
+      {
+        body: apiKeyBody,
+        response: responses(made, ...addErrors),
+      },
+    ),
     async (request, reply) => {
       const scopes = callers.scopes(request);
       // The key from the registration expires when it is rotated, which concerns no other.
@@ -78,7 +84,7 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.post(
     "/v1/api-keys/:keyId/revoke",
-    ownOperation("revokeOwnApiKey", "Revoke one of your API keys", {
+    ownOperation(partnerManages.changes("caller"), "revokeOwnApiKey", "Revoke one of your API keys", {
       params: keyParams,
       response: responses(revoked, "not_found", "last_managing_key"),
     }),
@@ -90,13 +96,13 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
 export function ownKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/keys/rotate",
-    ownOperation("rotateOwnKey", "Replace one of your keys", {
+    ownOperation(partnerManages.changes("caller"), "rotateOwnKey", "Replace one of your keys", {
       description:
         "Takes an API key without scopes: a new one of those allows everything. Encryption and signing: the old " +
         "version is used until the overlap ends, so install the new one first; with an overlap of 0 the new one is " +
         "used at once. Webhook secret and API key: both are valid during the overlap.",
       body: ownRotateBody,
-      response: responses([200, rotatedSchema, "The new version; its secret is in this answer only"], ...bodyErrors),
+      response: responses([200, rotatedSchema, "The new version; its secret is in this answer only"]),
     }),
     async (request) => {
       if (callers.scopes(request) !== null) {
@@ -112,11 +118,16 @@ export function ownKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
 export function operatorApiKeyRoutes(app: HttpApp, parts: HttpDependencies): void {
   app.post(
     "/operator/v1/partners/:id/api-keys",
-    operation("addApiKey", "Make another API key of a partner, which may do what its scopes say", {
-      params: partnerParams,
-      body: operatorApiKeyBody,
-      response: responses(made, ...addErrors, "not_found", "second_admin_required"),
-    }),
+    operation(
+      twoAdmins("addApiKey").changes("partner"),
+      "addApiKey",
+      "Make another API key of a partner, which may do what its scopes say",
+      {
+        params: partnerParams,
+        body: operatorApiKeyBody,
+        response: responses(made, ...addErrors, "not_found", "second_admin_required"),
+      },
+    ),
     async (request, reply) => {
       const key = await parts.apiKeys.add(requirePartnerId(request.params.id), request.body, null);
       return reply.code(201).send(key);
@@ -124,7 +135,7 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpDependencies): voi
   );
   app.post(
     "/operator/v1/partners/:id/api-keys/:keyId/revoke",
-    operation("revokeApiKey", "Revoke an API key of a partner", {
+    operation(operator.changes("partner"), "revokeApiKey", "Revoke an API key of a partner", {
       params: ofPartner,
       response: responses(revoked, "not_found"),
     }),
@@ -132,7 +143,7 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpDependencies): voi
   );
   app.post(
     "/operator/v1/partners/:id/keys/rotate",
-    operation("rotateKey", "Replace a key", {
+    operation(twoAdmins("rotateKey").changes("partner"), "rotateKey", "Replace a key", {
       description:
         "Encryption and signing: the old version is used until the overlap ends, because the partner has to " +
         "install the new one first; with an overlap of 0 the new one is used at once. Webhook secret and API " +

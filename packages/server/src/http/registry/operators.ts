@@ -7,6 +7,7 @@ import type { AuditRecord } from "../../operators/audit.ts";
 import { type OperatorRecord, roles } from "../../operators/operator.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { confirmedProposal, limit, operations, responses } from "../operation.ts";
+import { admin, twoAdmins } from "../policy.ts";
 
 const time = z.iso.datetime();
 const operator = {
@@ -83,7 +84,7 @@ const params = z.object({ id: described(z.string(), "The operator's id") });
 export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependencies): void {
   app.post(
     "/operator/v1/operators",
-    operation("addOperator", "Add an operator", {
+    operation(twoAdmins("addOperator").changes("input"), "addOperator", "Add an operator", {
       description: "The token is in this answer only: nothing shows it again.",
       body: operatorBody,
       response: responses([201, newOperatorSchema, "Added"], "second_admin_required", "card_number_in_clear"),
@@ -95,14 +96,14 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
   );
   app.get(
     "/operator/v1/operators",
-    operation("listOperators", "List the operators, in the order in which they were added", {
+    operation(admin.reads, "listOperators", "List the operators, in the order in which they were added", {
       response: responses([200, operatorListSchema, "All of them"]),
     }),
     async () => ({ items: (await operators.list()).map(operatorView) }),
   );
   app.post(
     "/operator/v1/operators/:id/revoke",
-    operation("revokeOperator", "Revoke an operator's token", {
+    operation(admin.changes("operator"), "revokeOperator", "Revoke an operator's token", {
       description: "Every instance refuses it within two seconds.",
       params,
       response: responses([200, operatorSchema, "It is revoked"], "not_found"),
@@ -115,7 +116,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
   );
   app.get(
     "/operator/v1/audit",
-    operation("searchAudit", "See who did what", {
+    operation(admin.reads, "searchAudit", "See who did what", {
       querystring: auditQuery,
       response: responses([200, auditPageSchema, "A page"]),
     }),

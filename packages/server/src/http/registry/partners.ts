@@ -16,6 +16,7 @@ import {
   requirePartnerId,
   responses,
 } from "../operation.ts";
+import { admin, operator, partner, viewer } from "../policy.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 import { keyKind, scopesSchema } from "./keys.ts";
 import { requireMayLower } from "./second-admin.ts";
@@ -112,7 +113,7 @@ export function operatorPartnerRoutes(
     "/operator/v1/partners",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      ...operation("registerPartner", "Register a partner", {
+      ...operation(admin.changes("input"), "registerPartner", "Register a partner", {
         description: "The keys are in this answer only: nothing shows them again.",
         body: partnerInputSchema,
         response: responses([201, newPartnerSchema, "Registered"], ...settingErrors),
@@ -129,7 +130,7 @@ export function operatorPartnerRoutes(
   );
   app.get(
     "/operator/v1/partners",
-    operation("listPartners", "List the partners, in the order of registration", {
+    operation(viewer.reads, "listPartners", "List the partners, in the order of registration", {
       querystring: pageQuery,
       response: responses([200, partnerPageSchema, "A page"], "invalid_cursor"),
     }),
@@ -143,14 +144,17 @@ export function operatorPartnerRoutes(
   );
   app.get(
     "/operator/v1/partner-defaults",
-    operation("getPartnerDefaults", "See the settings that a new partner gets", {
+    operation(viewer.reads, "getPartnerDefaults", "See the settings that a new partner gets", {
       response: responses([200, partnerDefaultsSchema, "The defaults of this service"]),
     }),
     async () => registry.defaults,
   );
   app.get(
     "/operator/v1/partners/:id",
-    operation("getPartner", "Get a partner", { params: partnerParams, response: responses(partnerFound, "not_found") }),
+    operation(viewer.reads, "getPartner", "Get a partner", {
+      params: partnerParams,
+      response: responses(partnerFound, "not_found"),
+    }),
     async (request) => {
       const partner = await registry.find(requirePartnerId(request.params.id));
       if (partner === undefined) noSuchPartner();
@@ -161,15 +165,20 @@ export function operatorPartnerRoutes(
     "/operator/v1/partners/:id",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      ...operation("changePartner", "Change a partner's settings", {
-        description:
-          "What is left out stays. A changed setting also applies to notifications that wait. Lower protection " +
-          "requires the role admin, and a second admin where two are needed: aes-256-cbc, fewer signed fields, " +
-          "another callbackCa or pin or none, and further callingAddresses.",
-        params: partnerParams,
-        body: partnerPatchSchema,
-        response: responses(partnerFound, ...settingErrors, "not_found", "second_admin_required"),
-      }),
+      ...operation(
+        { ...operator.changes("partner"), takesTwo: "changePartner" },
+        "changePartner",
+        "Change a partner's settings",
+        {
+          description:
+            "What is left out stays. A changed setting also applies to notifications that wait. Lower protection " +
+            "requires the role admin, and a second admin where two are needed: aes-256-cbc, fewer signed fields, " +
+            "another callbackCa or pin or none, and further callingAddresses.",
+          params: partnerParams,
+          body: partnerPatchSchema,
+          response: responses(partnerFound, ...settingErrors, "not_found", "second_admin_required"),
+        },
+      ),
     },
     async (request) => {
       const { proposal: _, ...patch } = request.body as Partial<PartnerInput> & { readonly proposal?: string };
@@ -182,7 +191,7 @@ export function operatorPartnerRoutes(
   for (const [action, state, summary, description] of states) {
     app.post(
       `/operator/v1/partners/:id/${action}`,
-      operation(`${action}Partner`, summary, {
+      operation(operator.changes("partner"), `${action}Partner`, summary, {
         description,
         params: partnerParams,
         response: responses(partnerFound, "not_found"),
@@ -202,9 +211,14 @@ const states = [
 export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/self",
-    ownOperation("getSelf", "Get your settings, key versions and our egress addresses", {
-      response: responses([200, selfSchema, "The calling partner"]),
-    }),
+    ownOperation(
+      partner(null, "requests").reads,
+      "getSelf",
+      "Get your settings, key versions and our egress addresses",
+      {
+        response: responses([200, selfSchema, "The calling partner"]),
+      },
+    ),
     async (request) => {
       const record = await parts.registry.find(callers.partner(request).id);
       if (record === undefined) throw new ServiceError("not_found");
@@ -222,7 +236,7 @@ const removedSchema = componentOf("RemovedPartner", "A partner that was deleted 
 export function operatorPartnerArchiveRoutes(app: HttpApp, { archive }: HttpDependencies): void {
   app.get(
     "/operator/v1/partners/:id/archive",
-    operation("exportPartner", "Export all that is stored of a partner that has left", {
+    operation(admin.looks("partner"), "exportPartner", "Export all that is stored of a partner that has left", {
       description:
         "One JSON object a line, `{table, row}`. Keys and cards are left out. The partner must be disabled, with " +
         "nothing pending, no command in flight and no open batch.",
@@ -236,7 +250,7 @@ export function operatorPartnerArchiveRoutes(app: HttpApp, { archive }: HttpDepe
   );
   app.delete(
     "/operator/v1/partners/:id",
-    operation("removePartner", "Delete a partner whose archive was written", {
+    operation(admin.acts("partner"), "removePartner", "Delete a partner whose archive was written", {
       description: "Nothing of it is left but the audit. A deletion that was interrupted is repeated.",
       params: partnerParams,
       querystring: z.strictObject({

@@ -10,6 +10,7 @@ import { loweredSettings, type PartnerInput } from "../../partners/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { confirmedProposal, noSuchPartner, operations, partnerParams, responses } from "../operation.ts";
+import { admin, twoAdmins, viewer } from "../policy.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 import { apiKeyBody, rotateBody } from "./keys.ts";
 import { operatorBody } from "./operators.ts";
@@ -58,7 +59,7 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   const description = "Another admin confirms it by the request itself, with `proposal`, before it expires.";
   app.post(
     "/operator/v1/partners/:id/keys/rotate/propose",
-    operation("proposeRotateKey", "Propose to replace a partner's key", {
+    operation(admin.changes("partner"), "proposeRotateKey", "Propose to replace a partner's key", {
       description,
       params: partnerParams,
       body: rotateBody.omit({ proposal: true }),
@@ -68,7 +69,7 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   );
   app.post(
     "/operator/v1/partners/:id/api-keys/propose",
-    operation("proposeApiKey", "Propose another API key of a partner", {
+    operation(admin.changes("partner"), "proposeApiKey", "Propose another API key of a partner", {
       description,
       params: partnerParams,
       body: apiKeyBody,
@@ -78,7 +79,7 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   );
   app.post(
     "/operator/v1/operators/propose",
-    operation("proposeOperator", "Propose another admin", {
+    operation(admin.changes("input"), "proposeOperator", "Propose another admin", {
       description,
       body: operatorBody.omit({ proposal: true }),
       response,
@@ -89,7 +90,7 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
     "/operator/v1/partners/:id/propose",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      ...operation("proposePartnerChange", "Propose to lower a partner's protection", {
+      ...operation(admin.changes("partner"), "proposePartnerChange", "Propose to lower a partner's protection", {
         description,
         params: partnerParams,
         body: partnerPatchSchema.omit({ proposal: true }),
@@ -100,17 +101,22 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   );
   app.get(
     "/operator/v1/two-admin-rule",
-    operation("getTwoAdminRule", "See whether keys take two admins", {
+    operation(viewer.reads, "getTwoAdminRule", "See whether keys take two admins", {
       response: responses([200, twoAdminRuleSchema, "The rule"]),
     }),
     async () => ({ minutes: await parts.proposals.rule() }),
   );
   app.put(
     "/operator/v1/two-admin-rule",
-    operation("changeTwoAdminRule", "Change the rule; once it asks for two admins, they do it together", {
-      body: twoAdminRuleBody,
-      response: responses([200, twoAdminRuleSchema, "The rule, for every instance"], "second_admin_required"),
-    }),
+    operation(
+      twoAdmins("changeTwoAdminRule").changes("rule"),
+      "changeTwoAdminRule",
+      "Change the rule; once it asks for two admins, they do it together",
+      {
+        body: twoAdminRuleBody,
+        response: responses([200, twoAdminRuleSchema, "The rule, for every instance"], "second_admin_required"),
+      },
+    ),
     async ({ body: { minutes } }) => {
       await parts.proposals.changeRule(minutes);
       return { minutes };
@@ -118,7 +124,7 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   );
   app.post(
     "/operator/v1/two-admin-rule/propose",
-    operation("proposeTwoAdminRule", "Propose to change the rule", {
+    operation(admin.changes("rule"), "proposeTwoAdminRule", "Propose to change the rule", {
       description,
       body: twoAdminRuleBody.omit({ proposal: true }),
       response,
@@ -127,14 +133,14 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   );
   app.get(
     "/operator/v1/proposals",
-    operation("listProposals", "List what can be confirmed, in the order in which it was proposed", {
+    operation(admin.reads, "listProposals", "List what can be confirmed, in the order in which it was proposed", {
       response: responses([200, proposalListSchema, "All of them"]),
     }),
     async () => ({ items: (await parts.proposals.list()).map(viewOf) }),
   );
   app.post(
     "/operator/v1/proposals/:id/withdraw",
-    operation("withdrawProposal", "Withdraw a proposal, your own or another's", {
+    operation(admin.changes("proposal"), "withdrawProposal", "Withdraw a proposal, your own or another's", {
       params: proposalParams,
       response: responses([200, proposalSchema, "It is withdrawn"], "not_found"),
     }),

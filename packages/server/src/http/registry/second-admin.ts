@@ -3,9 +3,10 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import { type Actor, bootstrap, mayAs } from "../../operators/operator.ts";
-import { areTwoPeople, type ProposableAction, proposable } from "../../operators/proposals.ts";
+import { areTwoPeople, type ProposableAction } from "../../operators/proposals.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpDependencies } from "../dependencies.ts";
+import { policyOf } from "../policy.ts";
 
 type Input = Readonly<Record<string, unknown>> & { readonly proposal?: string | undefined };
 
@@ -25,7 +26,7 @@ export function secondAdmin(
   callers: Pick<OperatorCallers, "actor">,
 ): void {
   scope.addHook("preHandler", async (request) => {
-    const action = actionOf(request);
+    const action = policyOf(request, "operator").takesTwo;
     if (action === undefined || !takesTwo(action, request.body as Input)) return;
     const minutes = await parts.proposals.rule();
     if (minutes === 0) return;
@@ -120,9 +121,4 @@ async function isFirstAdmin({ operators }: HttpDependencies, { tokenId }: Actor)
   if (tokenId !== bootstrap) return false;
   // Revoked ones count: otherwise revoking the others would allow a new first admin.
   return (await operators.list()).filter(({ role }) => role === "admin").length < firstAdmins;
-}
-
-function actionOf({ routeOptions }: FastifyRequest): ProposableAction | undefined {
-  const { operationId } = (routeOptions.schema ?? {}) as { readonly operationId?: string };
-  return proposable.find((action) => action === operationId);
 }

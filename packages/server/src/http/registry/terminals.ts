@@ -5,6 +5,7 @@ import { terminalLengthsMax } from "../../partners/terminal.ts";
 import { pageQuery } from "../deliveries/notifications.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import { operator, viewer } from "../policy.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 
 const operation = operations("Partners");
@@ -48,7 +49,7 @@ export function terminalRoutes(app: HttpApp, { registry }: HttpDependencies): vo
     "/operator/v1/partners/:id/terminals/:tid",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      ...operation("putTerminal", "Register or change a terminal", {
+      ...operation(operator.changes("terminal"), "putTerminal", "Register or change a terminal", {
         params: terminalParams,
         body: terminalBody,
         response: responses(
@@ -70,7 +71,7 @@ export function terminalRoutes(app: HttpApp, { registry }: HttpDependencies): vo
   );
   app.delete(
     "/operator/v1/partners/:id/terminals/:tid",
-    operation("removeTerminal", "Release a terminal, so that it belongs to no partner", {
+    operation(operator.changes("terminal"), "removeTerminal", "Release a terminal, so that it belongs to no partner", {
       description:
         "Also one that was never registered, and belongs to the partner by its first command. Refused while money " +
         "is open on it: its batch is not empty, a PreAuth is open, or a command is in flight.",
@@ -81,7 +82,7 @@ export function terminalRoutes(app: HttpApp, { registry }: HttpDependencies): vo
   );
   app.get(
     "/operator/v1/terminals",
-    operation("findTerminals", "Find terminals of all partners", {
+    operation(viewer.reads, "findTerminals", "Find terminals of all partners", {
       querystring: terminalQuery,
       response: responses([200, foundTerminalsSchema, "The first 50"]),
     }),
@@ -89,7 +90,7 @@ export function terminalRoutes(app: HttpApp, { registry }: HttpDependencies): vo
   );
   app.get(
     "/operator/v1/partners/:id/terminals",
-    operation("listTerminals", "List a partner's terminals", {
+    operation(viewer.reads, "listTerminals", "List a partner's terminals", {
       params: partnerParams,
       querystring: pageQuery,
       response: responses([200, terminalPageSchema, "A page"], "not_found"),

@@ -6,7 +6,8 @@ import { auditMade } from "../audit-trail.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import { type ViewLinks, viewMinutesMax } from "../callers/view-links.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { bodyErrors, noSuchPartner, operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import { noSuchPartner, operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import { operator } from "../policy.ts";
 
 const operation = operations("Partners");
 
@@ -35,14 +36,19 @@ export function viewLinkRoutes(
 ): void {
   app.post(
     "/operator/v1/partners/:id/view-links",
-    operation("makeViewLink", "Make a link that shows a partner's pages for up to an hour, read only", {
-      description:
-        "Whoever has it sees what the partner sees, from any address that reaches the console. It changes nothing, " +
-        "and does not show the content of IPNs. The audit has who made it, and each time it is opened.",
-      params: partnerParams,
-      body: body.optional(),
-      response: responses([201, made, "The link"], "not_found", ...bodyErrors),
-    }),
+    operation(
+      operator.acts("link"),
+      "makeViewLink",
+      "Make a link that shows a partner's pages for up to an hour, read only",
+      {
+        description:
+          "Whoever has it sees what the partner sees, from any address that reaches the console. It changes nothing, " +
+          "and does not show the content of IPNs. The audit has who made it, and each time it is opened.",
+        params: partnerParams,
+        body: body.optional(),
+        response: responses([201, made, "The link"], "not_found"),
+      },
+    ),
     async (request, reply) => {
       const partner = await registry.find(requirePartnerId(request.params.id));
       if (partner === undefined) noSuchPartner();
@@ -60,7 +66,7 @@ export function viewLinkRoutes(
   );
   app.post(
     "/operator/v1/partners/:id/view-links/:linkId/revoke",
-    operation("revokeViewLink", "Revoke a link that shows a partner's pages", {
+    operation(operator.acts("link"), "revokeViewLink", "Revoke a link that shows a partner's pages", {
       params: linkParams,
       response: responses(
         [200, z.object({ id: z.uuid() }), "Every instance refuses it within two seconds"],
