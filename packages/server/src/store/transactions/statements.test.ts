@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { idOfText, newId, type PartnerId } from "../../ids.ts";
+import { idOfText, lowestId, newId, type PartnerId } from "../../ids.ts";
 import { type StatementLine, Statements, type StatementTotals } from "../../ledger/statements.ts";
 import { dayIn } from "../../time.ts";
 import { watchPlans } from "../plans.fixture.ts";
@@ -181,4 +181,30 @@ test("a statement reads its own day only, in pages that miss nothing", async () 
   // An hour for clocks that differ, on both sides, and ten minutes for commands that take long.
   expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(2 * 700);
   expect(carriedOut.flatMap(({ readWhole }) => readWhole)).toEqual([]);
+});
+
+test("pages of batches go by their Settlements, the latest first, whatever the order of the batches' own ids", async () => {
+  const partnerId = await insertPartner(connections.pool);
+  const settlementIds = Array.from({ length: 5 }, () => newId());
+  for (const [nth, settlementId] of settlementIds.entries()) {
+    await connections.pool.query(
+      `INSERT INTO batches (partner_id, id, tid, mid, batch_no, settlement_id, sale_quantity, sale_total_minor,
+         void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+       VALUES ($1, $2, $3, 'M1', '000001', $4, 0, 0, 0, 0, 0, 0)`,
+      // A batch that was opened early may be settled late.
+      [partnerId, lowestId(nowMs - ((nth * 2) % 5) * hourMs), nth === 2 ? "T2" : "T1", settlementId],
+    );
+  }
+  const read = async (search: { readonly tid?: string }) => {
+    const seen: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const { items, next } = await statements.batches(partnerId, { ...search, after, limit: 2 });
+      seen.push(...items.map(({ settlementId }) => settlementId));
+      if (next === null) return seen;
+      after = next;
+    }
+  };
+  const latestFirst = settlementIds.toReversed();
+  expect(await read({})).toEqual(latestFirst);
+  expect(await read({ tid: "T1" })).toEqual(latestFirst.filter((id) => id !== settlementIds[2]));
 });
