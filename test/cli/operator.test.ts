@@ -519,21 +519,29 @@ describe("notifications", () => {
     expect((await line.run(["notifications", "redeliver", ...as, "--partner", partner.id])).code).toBe(2);
   });
 
-  test("a redelivery is followed until what still waits waits for a person", async () => {
-    const waiting = (pending: number, paused: number) =>
-      Response.json({
-        redelivered: 3,
-        delivered: 3 - pending,
-        pending,
-        failed: 0,
-        parked: 0,
-        held: { paused, order: 0 },
-      });
-    const answers = [waiting(2, 1), waiting(1, 1)];
-    const progress: typeof fetch = async () => answers.shift() ?? Promise.reject(new Error("asked again"));
-    const ran = await line.run(["notifications", "progress", crypto.randomUUID(), "--follow"], { fetch: progress });
-    expect([ran.code, ran.stdout]).toEqual([1, "2 of 3 delivered, 1 pending; 1 held: the partner is paused.\n"]);
-    expect(answers).toEqual([]);
+  describe("a redelivery is followed", () => {
+    const nextAttemptAt = "2026-11-21T10:00:30.000Z";
+    const now = { redelivered: 3, delivered: 1, parked: 0, nextAttemptAt: null };
+    const sending = { ...now, pending: 2, due: 1, failed: 0, held: { paused: 1, order: 0 } };
+    const paused = { ...now, delivered: 2, pending: 1, due: 0, failed: 0, held: { paused: 1, order: 0 } };
+    const failed = { ...now, pending: 2, due: 0, failed: 1, held: { paused: 1, order: 0 }, nextAttemptAt };
+
+    test.each([
+      ["--follow", "what is pending waits for a person", [sending, paused]],
+      ["--follow", "what is pending waits for its schedule", [sending, failed]],
+      ["--wait", "what is pending waits for a person", [sending, failed, paused]],
+    ])("with %s until %s", async (flag, _, readings) => {
+      const answers = readings.map((reading) => Response.json(reading));
+      const progress: typeof fetch = async () => answers.shift() ?? Promise.reject(new Error("asked again"));
+      const ran = await line.run(["notifications", "progress", crypto.randomUUID(), flag], { fetch: progress });
+      const text =
+        readings.at(-1) === paused
+          ? "2 of 3 delivered, 1 pending; 1 held: the partner is paused.\n"
+          : "1 of 3 delivered, 2 pending, 1 of them failed again; 1 held: the partner is paused; " +
+            `the next attempt is at ${nextAttemptAt}.\n`;
+      expect([ran.code, ran.stdout]).toEqual([1, text]);
+      expect(answers).toEqual([]);
+    });
   });
 
   test.each([

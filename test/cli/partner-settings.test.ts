@@ -85,4 +85,15 @@ describe("a value", () => {
     const { code, stderr } = await line.run(["partner", "set", "x", ...flags]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(word)]);
   });
+
+  test.each(["set", "add"])("of `partner %s` that cannot be read name its own help", async (name) => {
+    line.write("list.json", []);
+    for (const flags of [
+      ["--retry", "soon"],
+      ["--settings", "list.json"],
+    ]) {
+      const { code, stderr } = await line.run(["partner", name, ...flags]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`\`paybell partner ${name} --help\``)]);
+    }
+  });
 });

@@ -330,6 +330,8 @@ export type RedeliveryProgress = {
   delivered: number;
   pending: number;
   failed: number;
+  due: number;
+  nextAttemptAt: string | null;
   parked: number;
   held: { paused: number; order: number };
 };

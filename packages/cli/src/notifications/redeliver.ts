@@ -47,6 +47,7 @@ type RedeliverOptions = AsOption & {
   readonly registered?: true | undefined;
   readonly dryRun?: true | undefined;
   readonly follow?: true | undefined;
+  readonly wait?: true | undefined;
 };
 
 export function redeliverCommand(context: CommandContext): AnyCommand {
@@ -63,8 +64,8 @@ export function redeliverCommand(context: CommandContext): AnyCommand {
       "paybell notifications redeliver --state accepted --since 2026-11-21T08:00:00Z --registered",
     ],
     exitCodes: {
-      0: "they are due; with --follow: delivered",
-      1: "nothing matches, some of the ids could not be redelivered, or with --follow: not all are delivered",
+      0: "they are due; with --follow or --wait: delivered",
+      1: "nothing matches, some of the ids could not be redelivered, or with --follow or --wait: not all are delivered",
     },
   })
     .argument("[ids...]", "notification ids; without any, the filters say which")
@@ -77,7 +78,8 @@ export function redeliverCommand(context: CommandContext): AnyCommand {
     .option("--until <time>", `before this time: ${timeForms}`, timeReader(context))
     .option("--registered", "to the registered URL, even if its command named one")
     .option("--dry-run", "only count")
-    .option("--follow", "with filters: wait until each is delivered or parked");
+    .option("--follow", "with filters: until each is delivered, or has failed again; it says when the next is tried")
+    .option(...waitOption);
   const confirmed = withRole(withConfirmation(made, "with filters: do it without asking"));
   return calls(context, confirmed, async (settings, options, ids) => {
     const side = sideOf(settings, options);
@@ -85,8 +87,8 @@ export function redeliverCommand(context: CommandContext): AnyCommand {
     const partner = await partnerFilter(settings, options.partner);
     const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
     const hasFilter = Object.keys(filter).length > 0;
-    const isOfMany = hasFilter || options.dryRun === true || options.follow === true;
-    if (ids.length > 0 && isOfMany) throw ambiguous("ids exclude filters, --dry-run and --follow.");
+    const isOfMany = hasFilter || options.dryRun === true || options.follow === true || options.wait === true;
+    if (ids.length > 0 && isOfMany) throw ambiguous("ids exclude filters, --dry-run, --follow and --wait.");
     if (state === "accepted" && since === undefined) {
       throw new Failure("accepted notifications are sent again only with --since.", {
         code: "bad_usage",
@@ -157,12 +159,13 @@ async function redeliverMany(
   );
   const result = { id, matched, redelivered, held, partners: shares };
   const due = [`${redelivered} ${isOrAre(redelivered)} due now, ${matched} ${whose} matched`, ...heldText(held)];
-  if (id === null || options.follow !== true) {
+  const until = untilOf(options);
+  if (id === null || until === "read") {
     const next = id === null ? [] : [`Until they are delivered: paybell notifications progress ${id} --follow`];
     return { value: result, lines: [`${due.join("; ")}.`, ...next] };
   }
   const progress = await showing(context, "delivering", redelivered, (onProgress) =>
-    redeliveryProgress(side, id, context.signal, onProgress),
+    redeliveryProgress(side, id, until, context.signal, onProgress),
   );
   const shown = progressResult(progress);
   return { ...shown, value: { ...result, progress }, lines: [`${due.join("; ")}.`, ...shown.lines] };
@@ -176,12 +179,12 @@ export function progressCommand(context: CommandContext): AnyCommand {
     exitCodes: { 0: "all are delivered", 1: "some are pending, or parked again" },
   })
     .argument("<id>", "the redelivery's, from its output")
-    .option("--follow", "wait until each is delivered or parked, or held by a pause");
+    .option("--follow", "until each is delivered, held back, or has failed again; it says when the next is tried")
+    .option(...waitOption);
   return calls(context, withRole(made), async (settings, options, id) => {
     const side = sideOf(settings, { as: options.as });
-    const signal = options.follow === true ? context.signal : undefined;
     const progress = await showing(context, "delivering", undefined, (onProgress) =>
-      redeliveryProgress(side, id, signal, onProgress),
+      redeliveryProgress(side, id, untilOf(options), context.signal, onProgress),
     );
     return progressResult(progress);
   });
@@ -295,31 +298,44 @@ export async function redeliverShares(
 
 const askEveryMs = 1_000;
 
-/**
- * Reads what became of a redelivery; with `signal` again and again, until what still waits waits for a person.
- *
- * @param onProgress called after each reading
- */
+const waitOption = ["--wait", "as --follow, but until each is delivered, parked, or held by a pause"] as const;
+
+const ends = {
+  read: () => true,
+  /** Nothing is sent now: what is pending waits for its schedule, or for a person. */
+  follow: ({ due }: RedeliveryProgress) => due === 0,
+  wait: ({ pending, held }: RedeliveryProgress) => pending === held.paused,
+} as const;
+
+function untilOf({ follow, wait }: Pick<RedeliverOptions, "follow" | "wait">): keyof typeof ends {
+  if (wait === true) return "wait";
+  return follow === true ? "follow" : "read";
+}
+
+/** Reads what became of a redelivery, again and again until that. @param onProgress called after each reading */
 async function redeliveryProgress(
   { api, role }: Redeliverer,
   id: string,
-  signal: AbortSignal | undefined,
+  until: keyof typeof ends,
+  signal: AbortSignal,
   onProgress: (done: number, total: number) => void,
 ): Promise<RedeliveryProgress> {
   for (;;) {
     const progress = await api.get<RedeliveryProgress>(`${pathOf(role)}/${encodeURIComponent(id)}`);
     onProgress(progress.redelivered - progress.pending, progress.redelivered);
-    if (signal === undefined || signal.aborted || progress.pending === progress.held.paused) return progress;
+    if (signal.aborted || ends[until](progress)) return progress;
     await sleep(askEveryMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
-function progressText({ redelivered, delivered, parked, pending, failed, held }: RedeliveryProgress): string {
+function progressText(progress: RedeliveryProgress): string {
+  const { redelivered, delivered, parked, pending, failed, held, nextAttemptAt } = progress;
   const parts = [`${delivered} of ${redelivered} delivered`];
   if (pending > 0) parts.push(`${pending} pending`);
   if (failed > 0) parts.push(`${failed} of them failed again`);
   if (parked > 0) parts.push(`${parked} parked again`);
-  return [parts.join(", "), ...heldText(held)].join("; ");
+  const next = nextAttemptAt === null ? [] : [`the next attempt is at ${nextAttemptAt}`];
+  return [parts.join(", "), ...heldText(held), ...next].join("; ");
 }
 
 function heldText({ paused, order }: RedeliveryProgress["held"]): string[] {

@@ -61,11 +61,7 @@ export async function readSettings(
 function readValue({ kind, nullable, choices }: SettingFlag, { long }: Option, texts: readonly string[]): unknown {
   const [text = ""] = texts;
   const isNone = text === "none" && choices === undefined && texts.length === 1;
-  const refused = (what: string) =>
-    new Failure(`${long} must be ${what}.`, {
-      code: "bad_settings",
-      remedy: "`paybell partner set --help` lists all.",
-    });
+  const refused = (what: string) => new Failure(`${long} must be ${what}.`, { code: "bad_settings" });
   const number = (digits: string) => {
     if (!/^\d{1,9}$/.test(digits)) throw refused("a whole number");
     return Number(digits);
@@ -96,10 +92,8 @@ async function ofFile(context: CommandContext, text: string): Promise<string> {
 async function settingsIn(context: CommandContext, path: string): Promise<object> {
   const value = parse(await readNamedFile(context, path, "unreadable_file"));
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw new Failure(`${path} is not a JSON object of settings.`, {
-    code: "bad_settings",
-    remedy: "Flags do without a file: `paybell partner set --help` lists them.",
-  });
+  const remedy = "Flags do without a file.";
+  throw new Failure(`${path} is not a JSON object of settings.`, { code: "bad_settings", remedy });
 }
 
 function parse(text: string): unknown {

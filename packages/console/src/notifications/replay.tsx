@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import { Failure } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
-import { clockTime, useNow } from "../display/time.tsx";
+import { ComingTime, clockTime, useNow } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
 
 /** Rows per step of a replay: small enough to stop soon. */
@@ -177,7 +177,7 @@ export function Delivered({ id }: { readonly id: string }) {
     refetchInterval: ({ state }) => (state.data?.pending === 0 ? false : refreshMs),
   });
   if (found.data === undefined) return found.isError ? <Failure error={found.error} /> : null;
-  const { redelivered, delivered, pending, failed, parked, held } = found.data;
+  const { redelivered, delivered, pending, failed, parked, held, nextAttemptAt } = found.data;
   const numbers: readonly (readonly [number, string])[] = [
     [pending, "pending"],
     [failed, "of them failed again, and are tried by their schedule"],
@@ -191,6 +191,11 @@ export function Delivered({ id }: { readonly id: string }) {
       <Progress value={(100 * delivered) / redelivered} aria-label="Delivered" color={parked > 0 ? "red" : "teal"} />
       <Text size="sm" role="status">
         {[`${delivered.toLocaleString("en")} of ${redelivered.toLocaleString("en")} delivered`, ...rest].join(", ")}
+        {nextAttemptAt !== null && (
+          <>
+            ; the next attempt <ComingTime at={nextAttemptAt} />
+          </>
+        )}
         {" · "}
         <Link href={`/replays/${id}`}>Link to this</Link>
       </Text>

@@ -143,10 +143,11 @@ const keyUseRows = 1_000;
 const keyUseMs = 7 * 86_400_000;
 
 /** The outcome of a redelivery of many so far. */
-export interface RedeliveryProgress extends RedeliveryCounts {
+export interface RedeliveryProgress extends Omit<RedeliveryCounts, "nextAttemptMs"> {
   readonly id: RedeliveryId;
   readonly createdAt: string;
   readonly delivered: number;
+  readonly nextAttemptAt: string | null;
 }
 
 /** A notification that the partner's key opens, and what the partner needs to know for it. */
@@ -381,8 +382,10 @@ export class Notifications {
     const id = readId<"redelivery">(text);
     const counts = id && (await this.#parts.store.redeliveryCounts(id, partnerId));
     if (id === undefined || counts === undefined) throw new ServiceError("not_found", "There is no such redelivery.");
+    const { nextAttemptMs, ...progress } = counts;
     const delivered = counts.redelivered - counts.pending - counts.parked;
-    return { id, createdAt: isoTime(idTimeMs(id)), ...counts, delivered };
+    const nextAttemptAt = nextAttemptMs === null ? null : isoTime(nextAttemptMs);
+    return { id, createdAt: isoTime(idTimeMs(id)), ...progress, delivered, nextAttemptAt };
   }
 
   /** Results of the partner's newest deliveries, by the version of the key that sealed them: they show a rotation. */

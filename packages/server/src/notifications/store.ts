@@ -203,6 +203,10 @@ export interface RedeliveryCounts {
   readonly pending: number;
   /** A part of the pending ones: their attempt since has failed, and they are tried again by their schedule. */
   readonly failed: number;
+  /** A part of the pending ones: nothing holds them back, and they are sent now. */
+  readonly due: number;
+  /** The next attempt of the others, unless it takes a person, or an earlier one of their chain. */
+  readonly nextAttemptMs: number | null;
   readonly parked: number;
   /** A part of the pending ones. */
   readonly held: Readonly<Record<Held, number>>;

@@ -105,6 +105,11 @@ const redeliveryProgressSchema = componentOf("RedeliveryProgress", "What became 
   delivered: z.int(),
   pending: z.int(),
   failed: described(z.int(), "Of the pending ones, those that have failed again since: their schedule tries them"),
+  due: described(z.int(), "Of the pending ones, those that are sent now"),
+  nextAttemptAt: described(
+    z.iso.datetime().nullable(),
+    "When the next of the others is tried; null: it takes a person, or an earlier one of its chain",
+  ),
   parked: described(z.int(), "Parked again"),
   held,
 });

@@ -340,6 +340,36 @@ describe("a redelivery of many", () => {
     expect(await codeOf(bench.notifications.redelivery("x"))).toBe("not_found");
   });
 
+  test("counts those that are sent now, and says when the next of the others is tried", async () => {
+    await insertParkedMany(2, "timeout");
+    const { id } = await bench.notifications.redeliverMany({}, { to: "original" });
+    const progress = () => bench.notifications.redelivery(id ?? "");
+    expect(await progress()).toMatchObject({ pending: 2, due: 2, nextAttemptAt: null });
+
+    const [first, second] = (await pendingNow()).map((row) => String(row["id"]));
+    const [soon, later] = ["2121-01-01T00:00:00.000Z", "2122-01-01T00:00:00.000Z"];
+    const tried = "UPDATE pending SET attempts_made = 1, due_at = $2 WHERE id = $1";
+    await bench.pool.query(tried, [first, later]);
+    expect(await progress()).toMatchObject({ pending: 2, failed: 1, due: 1, nextAttemptAt: later });
+    await bench.pool.query(tried, [second, soon]);
+    expect(await progress()).toMatchObject({ failed: 2, due: 0, nextAttemptAt: soon });
+
+    const endpoint = newId();
+    await bench.pool.query("UPDATE pending SET due_at = now(), attempts_made = 0, queue = 'https://partner.example'");
+    await bench.pool.query(
+      `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, probe_at)
+       VALUES ($1, $2, 'origin', 'https://partner.example', 'https://partner.example', 'open', $3)`,
+      [partner.id, endpoint, later],
+    );
+    expect(await progress()).toMatchObject({ failed: 0, due: 0, nextAttemptAt: later });
+    await bench.pool.query("UPDATE endpoints SET state = 'gone' WHERE id = $1", [endpoint]);
+    expect(await progress()).toMatchObject({ due: 0, nextAttemptAt: null });
+    await bench.pool.query("UPDATE endpoints SET state = 'closed' WHERE id = $1", [endpoint]);
+    expect(await progress()).toMatchObject({ due: 2, nextAttemptAt: null });
+    await bench.pool.query("UPDATE partners SET state = 'paused'");
+    expect(await progress()).toMatchObject({ due: 0, nextAttemptAt: null, held: { paused: 2 } });
+  });
+
   test("names every part of a filter that cannot be", async () => {
     const refused = bench.notifications.redeliverMany(
       { state: "accepted", reason: "tls" },

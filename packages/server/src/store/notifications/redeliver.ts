@@ -10,9 +10,11 @@ import {
 } from "../../ids.ts";
 import { queueOfUrl } from "../../notification.ts";
 import type { Held, RedeliveryCounts, TestNotification } from "../../notifications/store.ts";
+import { epochMs } from "../database/along-indexes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { earlierThan } from "../deliveries/read.ts";
 import type { Partitions } from "../schema/partitions.ts";
+import { itsEndpoint } from "./status.ts";
 
 const outlived = `
   SELECT d.id FROM parked d WHERE d.partner_id = $1 AND d.id = ANY ($2::uuid[]) AND d.notification IS NOT NULL`;
@@ -99,15 +101,22 @@ const redeliveryCounts = `
     count(*) FILTER (WHERE p.has_failed)::integer AS failed,
     count(d.id) FILTER (WHERE p.held IS NULL)::integer AS parked,
     count(*) FILTER (WHERE p.held = 'paused')::integer AS paused,
-    count(*) FILTER (WHERE p.held = 'order')::integer AS in_order
+    count(*) FILTER (WHERE p.held = 'order')::integer AS in_order,
+    count(*) FILTER (WHERE next.at <= now())::integer AS due,
+    ${epochMs("min(next.at) FILTER (WHERE next.at > now())")} AS "nextAttemptMs"
   FROM (
     SELECT DISTINCT r.partner_id, i.id FROM redeliveries r CROSS JOIN LATERAL unnest(r.ids) AS i (id)
-    WHERE r.id = $1 AND ($2::uuid IS NULL OR r.partner_id = $2)) AS r
+    WHERE r.id = $1 AND ($2::uuid IS NULL OR r.partner_id = $2)) AS i
   LEFT JOIN LATERAL (
-    SELECT coalesce(${isHeld}, '') AS held, p.attempts_made > 0 AND NOT p.is_asked AS has_failed FROM pending p
-    WHERE p.partner_id = r.partner_id AND p.id = r.id LIMIT 1) AS p ON true
+    SELECT p.*, coalesce(${isHeld}, '') AS held, p.attempts_made > 0 AND NOT p.is_asked AS has_failed FROM pending p
+    WHERE p.partner_id = i.partner_id AND p.id = i.id LIMIT 1) AS p ON true
+  LEFT JOIN LATERAL (SELECT a.* FROM partners a WHERE a.id = i.partner_id LIMIT 1) AS a ON true
+  ${itsEndpoint}
+  CROSS JOIN LATERAL (
+    SELECT CASE WHEN p.held = '' AND e.state IS DISTINCT FROM 'gone' THEN greatest(p.due_at, e.probe_at) END AS at
+  ) AS next
   LEFT JOIN LATERAL (
-    SELECT d.id FROM parked d WHERE d.partner_id = r.partner_id AND d.id = r.id LIMIT 1) AS d ON true`;
+    SELECT d.id FROM parked d WHERE d.partner_id = i.partner_id AND d.id = i.id LIMIT 1) AS d ON true`;
 
 const insertTest = `
   WITH history AS (
@@ -200,10 +209,16 @@ export function sumOf(parts: readonly (RedeliveryCounts | undefined)[]): Redeliv
       redelivered: sum.redelivered + part.redelivered,
       pending: sum.pending + part.pending,
       failed: sum.failed + part.failed,
+      due: sum.due + part.due,
+      nextAttemptMs: earlier(sum.nextAttemptMs, part.nextAttemptMs),
       parked: sum.parked + part.parked,
       held: { paused: sum.held.paused + part.held.paused, order: sum.held.order + part.held.order },
     };
   }, undefined);
+}
+
+function earlier(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
 export async function insertTestNotification(pool: Pool, test: TestNotification): Promise<void> {

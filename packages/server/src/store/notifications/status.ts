@@ -13,6 +13,18 @@ import type {
 import { epochMs, queryAlongIndexes } from "../database/along-indexes.ts";
 import { earlierThan } from "../deliveries/read.ts";
 
+/** The endpoint of the pending notification `p` of the partner `a`, as `e`, unless its circuit is closed. */
+export const itsEndpoint = `
+  CROSS JOIN LATERAL (
+    SELECT coalesce(a.registered_routes -> p.queue ->> 'origin', a.registered_origin) AS origin,
+      coalesce(a.settings -> 'callBackUrlByCommand' ->> p.queue, a.settings ->> 'callBackUrl') AS url) AS r
+  LEFT JOIN LATERAL (
+    SELECT e.* FROM endpoints e
+    WHERE e.partner_id = p.partner_id AND e.state <> 'closed' AND e.queue = ANY (CASE
+      WHEN p.queue LIKE '%://%' THEN ARRAY[split_part(p.queue, ' ', 1)]
+      ELSE ARRAY[r.origin, r.origin || ' ' || encode(sha256(convert_to(r.url, 'UTF8')), 'hex')] END)
+    ORDER BY e.state DESC LIMIT 1) AS e ON true`;
+
 // Attempts are those of all schedules, up to the accepted one, as long as history has them.
 // One statement, and so one snapshot: with separate reads a notification that moves from parked to pending would be in
 // neither, and look accepted.
@@ -41,15 +53,7 @@ const standings = `
     WHERE n.partner_id = k.partner_id AND n.id = k.id AND n.id BETWEEN $3 AND $4 LIMIT 1) AS n ON true
   LEFT JOIN LATERAL (
     SELECT p.* FROM pending p WHERE p.partner_id = k.partner_id AND p.id = k.id LIMIT 1) AS p ON true
-  CROSS JOIN LATERAL (
-    SELECT coalesce(a.registered_routes -> p.queue ->> 'origin', a.registered_origin) AS origin,
-      coalesce(a.settings -> 'callBackUrlByCommand' ->> p.queue, a.settings ->> 'callBackUrl') AS url) AS r
-  LEFT JOIN LATERAL (
-    SELECT e.* FROM endpoints e
-    WHERE e.partner_id = p.partner_id AND e.state <> 'closed' AND e.queue = ANY (CASE
-      WHEN p.queue LIKE '%://%' THEN ARRAY[split_part(p.queue, ' ', 1)]
-      ELSE ARRAY[r.origin, r.origin || ' ' || encode(sha256(convert_to(r.url, 'UTF8')), 'hex')] END)
-    ORDER BY e.state DESC LIMIT 1) AS e ON true
+  ${itsEndpoint}
   LEFT JOIN LATERAL (
     SELECT d.id, d.attempts_made, d.reason, d.parked_at, d.notification FROM parked d
     WHERE d.partner_id = k.partner_id AND d.id = k.id LIMIT 1) AS d ON true
