@@ -6,8 +6,8 @@ import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { settings } from "./config/settings.ts";
 import { ConfigError, readConfig, type SettingKey, shownSettings } from "./config.ts";
-import { retryBounds } from "./notification.ts";
 import { defaultSettings } from "./partners/settings.ts";
+import { retryBounds } from "./retry-schedule.ts";
 
 const masterKey = Buffer.alloc(32, 7).toString("base64");
 const operatorToken = "operator-token-operator-token-123";

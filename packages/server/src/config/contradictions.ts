@@ -1,4 +1,4 @@
-import { historyMarginDays, scheduleDays } from "../notification.ts";
+import { historyMarginDays, scheduleDays } from "../retry-schedule.ts";
 import { type Config, type SettingKey, settings } from "./settings.ts";
 
 /** What is required with what, and why in words. */

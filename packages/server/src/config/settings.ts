@@ -1,4 +1,4 @@
-import { defaultRetrySeconds, retryBounds } from "../notification.ts";
+import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
 import {
   addressRanges,
   descriptionOf,

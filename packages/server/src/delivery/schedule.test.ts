@@ -1,15 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { retryBounds } from "../notification.ts";
 import type { Pause } from "../partners/partner.ts";
 import { defaultSettings } from "../partners/settings.ts";
+import { retryBounds, scheduleSeconds } from "../retry-schedule.ts";
 import {
   comingAttemptsMs,
   jitter,
   nextAttempt as nextOf,
   readRetryAfterMs,
   retryAfterMaxMs,
-  scheduleLengthMs,
   statusFailure,
 } from "./schedule.ts";
 
@@ -75,7 +74,7 @@ test("the coming attempts are those that are made if each fails, whatever was ma
 
 describe("the schedule", () => {
   test("of the contract's decisions takes about three days", () => {
-    expect(scheduleLengthMs(defaultSettings.retry)).toBe(272_555_000);
+    expect(scheduleSeconds(defaultSettings.retry) * 1_000).toBe(272_555_000);
     expect(attemptsUntilParked(defaultSettings.retry, [0.5]).map((ms) => ms / 1_000)).toEqual([
       0, 5, 35, 155, 755, 2_555, 6_155, 13_355, 27_755, 56_555, 99_755, 186_155, 272_555,
     ]);
@@ -85,7 +84,7 @@ describe("the schedule", () => {
     fc.assert(
       fc.property(retrySteps, fc.array(random, { minLength: 1, maxLength: 30 }), (retryS, randoms) => {
         const madeMs = attemptsUntilParked(retryS, randoms);
-        expect(madeMs.at(-1)).toBeCloseTo(scheduleLengthMs(retryS), 3);
+        expect(madeMs.at(-1)).toBeCloseTo(scheduleSeconds(retryS) * 1_000, 3);
         expect(madeMs.length).toBeLessThanOrEqual(retryS.length + 1);
       }),
     );
@@ -95,7 +94,7 @@ describe("the schedule", () => {
     fc.assert(
       fc.property(retrySteps, random, fc.nat(), fc.nat(), (retryS, chance, madeSeed, elapsedSeed) => {
         const attemptsMade = 1 + (madeSeed % retryS.length);
-        const lengthMs = scheduleLengthMs(retryS);
+        const lengthMs = scheduleSeconds(retryS) * 1_000;
         const elapsedMs = elapsedSeed % lengthMs;
         const failed = { attemptsMade, scheduleStartMs: 5_000, nowMs: 5_000 + elapsedMs, pauses: [] };
         const next = nextAttempt(retryS, failed, chance);
@@ -114,7 +113,7 @@ describe("the schedule", () => {
   test("parks when its length has passed, whatever the number of attempts", () => {
     fc.assert(
       fc.property(retrySteps, fc.integer({ min: 1, max: 1_000 }), fc.nat(1e9), (retryS, attemptsMade, lateMs) => {
-        const nowMs = 7 + scheduleLengthMs(retryS) + lateMs;
+        const nowMs = 7 + scheduleSeconds(retryS) * 1_000 + lateMs;
         expect(nextAttempt(retryS, { attemptsMade, scheduleStartMs: 7, nowMs, pauses: [] }, 0.5)).toEqual({
           kind: "parked",
         });
@@ -149,7 +148,7 @@ describe("the schedule", () => {
     fc.assert(
       fc.property(retrySteps, random, (retryS, chance) => {
         const madeMs = attemptsUntilParked(retryS, [chance], retryAfterMaxMs);
-        expect(madeMs.at(-1)).toBeCloseTo(scheduleLengthMs(retryS), 3);
+        expect(madeMs.at(-1)).toBeCloseTo(scheduleSeconds(retryS) * 1_000, 3);
       }),
     );
   });

@@ -1,4 +1,5 @@
 import type { PartnerSettings, Pause } from "../partners/partner.ts";
+import { scheduleSeconds } from "../retry-schedule.ts";
 import type { Delivery, FailureReason } from "./delivery.ts";
 
 /** The consequence of a failed attempt. */
@@ -20,11 +21,6 @@ export const jitter = 0.15;
 /** Retry-After is honoured up to one hour, or the next step if that is longer. */
 export const retryAfterMaxMs = 3_600_000;
 
-/** The time for which a notification is tried before it is parked: the sum of the steps. */
-export function scheduleLengthMs(retryS: readonly number[]): number {
-  return retryS.reduce((sumS, stepS) => sumS + stepS, 0) * 1_000;
-}
-
 /** The partner fields that determine a schedule. */
 interface Scheduled {
   readonly settings: Pick<PartnerSettings, "retry">;
@@ -34,7 +30,7 @@ interface Scheduled {
 /** When the schedule that began at `startMs` is over: the pauses since then extend it. */
 export function scheduleEndMs({ settings, pauses }: Scheduled, startMs: number): number {
   const pausedMs = pauses.reduce((sumMs, [fromMs, toMs]) => sumMs + Math.max(0, toMs - Math.max(fromMs, startMs)), 0);
-  return startMs + scheduleLengthMs(settings.retry) + pausedMs;
+  return startMs + scheduleSeconds(settings.retry) * 1_000 + pausedMs;
 }
 
 const postponementMinMs = 1_000;

@@ -19,7 +19,7 @@ import {
 } from "@paybell/contract";
 import { z } from "zod";
 import { type FieldProblem, invalid, tooLong, unknownField, wrongType } from "../errors.ts";
-import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } from "../notification.ts";
+import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } from "../retry-schedule.ts";
 import { matches, parseBlock, requireBlock } from "./address-blocks.ts";
 import {
   type CallbackUrlRules,

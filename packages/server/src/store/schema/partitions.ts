@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
 import type { ContentMac } from "../../delivery/content-mac.ts";
 import { lowestId } from "../../ids.ts";
-import { historyMarginDays } from "../../notification.ts";
+import { historyMarginDays } from "../../retry-schedule.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { failureKindOf, inTransaction } from "../database/transaction.ts";
 import { type Parking, parkWithoutAttempt } from "../deliveries/deliveries.ts";
