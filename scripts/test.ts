@@ -4,33 +4,25 @@ import { availableParallelism, homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { runChecks, staticChecks } from "./tests/checks.ts";
 import { countsLine, describeMissing, readReport, type TestReport } from "./tests/report.ts";
-import {
-  changesSince,
-  recordPassed,
-  type Selection,
-  selectAll,
-  selectChanged,
-  selectCore,
-  selectTiers,
-} from "./tests/selection.ts";
-import { leftOutVariable } from "./tests/tiers.ts";
+import { type Selection, selectAll, selectChanged, selectCore, selectTiers, TierRecord } from "./tests/selection.ts";
+import { leftOutVariable, tiers } from "./tests/tiers.ts";
 
-/** Files of tiers at once: half of their time they wait, for leases, restarts and schedules of retries. */
+/** Files at once, where tiers are run: half of their time they wait, for leases, restarts and schedules of retries. */
 const tierWorkers = availableParallelism() + 4;
 const modes = ["--all", "--changed", "--tier"];
-const nothing: TestReport = { counts: { passed: 0, failed: 0, skipped: 0 }, lacking: 0, missing: new Map() };
 
-// `npm test` runs the static checks and the core, `npm run test:changed` each tier whose inputs changed, and
-// `npm run test:all` all of these. `npm test -- --tier <names>` runs these tiers, and fails without a program that they
+// `npm test` runs the static checks and the core, `npm run test:changed` also each tier whose inputs changed, and
+// `npm run test:all` every tier. `npm test -- --tier <names>` runs these tiers, and fails without a program that they
 // need. `npm test -- <what vitest is to run>` runs that. The last line is the counts.
 if (import.meta.main) {
   const cwd = join(import.meta.dirname, "..");
-  // Kept outside of the work tree, so that a fresh clone on this machine knows it too.
-  const record = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "paybell/commit-passed");
   const given = process.argv.slice(2);
   const mode = given[0];
   const filters = modes.includes(mode ?? "") ? given.slice(1) : given;
-  const selection = select(mode, filters, cwd, record);
+  // Kept outside of the work tree, so that a fresh clone on this machine knows it too.
+  const recorded = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "paybell/tiers-passed");
+  const record = mode === "--changed" ? new TierRecord(recorded, cwd) : undefined;
+  const selection = record === undefined ? select(mode, filters, cwd) : selectChanged(record.passed(), cwd);
   // Started without npm, this still finds the project's own tools first, and its own Node.
   const env = {
     ...process.env,
@@ -38,13 +30,12 @@ if (import.meta.main) {
     [leftOutVariable]: selection.leftOut.map(({ name }) => name).join(","),
   };
   const write = (text: string) => void process.stdout.write(text);
-  // --changed comes after `npm test`, which made them.
-  const checks = mode === "--changed" ? [] : staticChecks;
-  if (checks.length > 0) write("Static checks\n");
-  const checked = await runChecks(checks, { cwd, env }, write);
+  write("Static checks\n");
+  const checked = await runChecks(staticChecks, { cwd, env }, write);
   write(`\nTests\n${selection.words}\n`);
-  const { files } = selection;
-  const report = await runTests(cwd, env, files ? [`--maxWorkers=${tierWorkers}`, ...files] : filters, files);
+  const hasTiers = modes.includes(mode ?? "");
+  const what = hasTiers ? [`--maxWorkers=${tierWorkers}`, ...(selection.files ?? [])] : filters;
+  const report = await runTests(cwd, env, what);
   // A tier that was asked for by name fails, where it could not be run.
   const lacking = mode === "--tier" ? report.lacking : 0;
   const counts = {
@@ -52,25 +43,19 @@ if (import.meta.main) {
     failed: checked.failed + report.counts.failed + lacking,
     skipped: report.counts.skipped - lacking,
   };
-  if (mode === "--changed" && counts.failed === 0 && process.env["CI"] !== undefined) recordPassed(record, cwd);
+  if (counts.failed === 0 && process.env["CI"] !== undefined)
+    record?.note(tiers.filter((tier) => !selection.leftOut.includes(tier)));
   write(`\n${selection.words}\n${describeMissing(report)}${countsLine(counts)}\n`);
   process.exitCode = counts.failed === 0 ? 0 : 1;
 }
 
-function select(mode: string | undefined, names: readonly string[], cwd: string, record: string): Selection {
+function select(mode: string | undefined, names: readonly string[], cwd: string): Selection {
   if (mode === "--tier") return selectTiers(names, cwd);
   if (mode === undefined) return selectCore(cwd);
-  if (mode === "--changed") return selectChanged(changesSince(record, cwd), cwd);
   return selectAll(mode === "--all" ? "Every tier is run." : "Only what was named is run.");
 }
 
-async function runTests(
-  cwd: string,
-  env: NodeJS.ProcessEnv,
-  args: readonly string[],
-  files: readonly string[] | undefined,
-): Promise<TestReport> {
-  if (files?.length === 0) return nothing;
+async function runTests(cwd: string, env: NodeJS.ProcessEnv, args: readonly string[]): Promise<TestReport> {
   const directory = mkdtempSync(join(tmpdir(), "paybell-test-"));
   try {
     const report = join(directory, "report.json");

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { hash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { listTree } from "../sources/files.ts";
 import { isInput, type Tier, tierOf, tiers } from "./tiers.ts";
 
@@ -32,16 +33,10 @@ export function selectTiers(names: readonly string[], root: string): Selection {
   return { ...selectAll(`Only what was named is run: ${names.join(", ")}.`), files: filesOf(chosen, root) };
 }
 
-/** Each tier that tests what has changed, without the core. Every tier if it is not known what has. */
-export function selectChanged(changes: Changes | undefined, root: string): Selection {
-  if (changes === undefined) {
-    const words = "Every tier is run: no commit of this history is known to have passed.";
-    return { ...selectAll(words), files: filesOf(tiers, root) };
-  }
-  const isChanged = (tier: Tier) => changes.paths.some((path) => isInput(tier, path));
-  const leftOut = tiers.filter((tier) => !isChanged(tier));
-  const why = `The tiers are run that test something changed since ${changes.since.slice(0, 10)}, which passed.`;
-  return { leftOut, words: `${why}${describeLeftOut(leftOut, root)}`, files: filesOf(tiers.filter(isChanged), root) };
+/** The core, and each tier but those that have passed with the same inputs. */
+export function selectChanged(passed: readonly Tier[], root: string): Selection {
+  const why = "The core is run, and each tier that has not passed with the same inputs on this machine.";
+  return { leftOut: passed, words: `${why}${describeLeftOut(passed, root)}` };
 }
 
 function filesOf(chosen: readonly Tier[], root: string): readonly string[] {
@@ -59,39 +54,56 @@ export function testFiles(root: string): string[] {
   return listTree(root).files.filter((path) => /\.test\.tsx?$/.test(path));
 }
 
-/** The difference from the last commit that passed. */
-export interface Changes {
-  readonly since: string;
-  readonly paths: readonly string[];
-}
+/** With which inputs each tier has passed: `folder` has a file for each tier, a line for each hash, the latest first. */
+export class TierRecord {
+  readonly #folder: string;
+  readonly #root: string;
+  readonly #hashes: ReadonlyMap<Tier, string>;
 
-/**
- * Compares the work tree with the commit that `record` names. Undefined when there is no record, or when its commit is
- * not in this history: then nothing is known to be unchanged.
- */
-export function changesSince(record: string, root: string): Changes | undefined {
-  const since = readCommit(record);
-  if (since === undefined || git(root, "merge-base", "--is-ancestor", since, "HEAD") === undefined) return undefined;
-  const changed = git(root, "diff", "--name-only", "--no-renames", "-z", since);
-  const added = git(root, "ls-files", "--others", "--exclude-standard", "-z");
-  if (changed === undefined || added === undefined) return undefined;
-  return { since, paths: `${changed}${added}`.split("\0").filter((path) => path !== "") };
-}
-
-/** Notes that this commit passed. A work tree that differs from its commit is none, and is not noted. */
-export function recordPassed(record: string, root: string): void {
-  const head = git(root, "rev-parse", "HEAD");
-  if (head === undefined || git(root, "status", "--porcelain") !== "") return;
-  mkdirSync(dirname(record), { recursive: true });
-  writeFileSync(record, head);
-}
-
-function readCommit(record: string): string | undefined {
-  try {
-    return /^[0-9a-f]{40,64}$/m.exec(readFileSync(record, "utf8"))?.[0];
-  } catch {
-    return undefined;
+  constructor(folder: string, root: string) {
+    this.#folder = folder;
+    this.#root = root;
+    this.#hashes = hashInputs(root);
   }
+
+  /** The tiers that have passed with the inputs of the moment when this was made. */
+  passed(): readonly Tier[] {
+    return [...this.#hashes].filter(([tier, now]) => this.#read(tier).includes(now)).map(([tier]) => tier);
+  }
+
+  /** Of a tier whose inputs were edited since then, it is not known with which of them it was run. */
+  note(passed: readonly Tier[]): void {
+    const now = hashInputs(this.#root);
+    mkdirSync(this.#folder, { recursive: true });
+    for (const tier of passed) {
+      const inputs = this.#hashes.get(tier);
+      if (inputs === undefined || inputs !== now.get(tier)) continue;
+      const lines = [inputs, ...this.#read(tier).filter((line) => line !== inputs)];
+      writeFileSync(join(this.#folder, tier.name), `${lines.slice(0, hashesKept).join("\n")}\n`);
+    }
+  }
+
+  #read({ name }: Tier): readonly string[] {
+    const file = join(this.#folder, name);
+    return existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : [];
+  }
+}
+
+/** Branches that take turns on a machine. */
+const hashesKept = 50;
+
+/** Of the paths and contents of each tier's inputs, edited and added files included; of none where git knows no files. */
+function hashInputs(root: string): ReadonlyMap<Tier, string> {
+  const listed = git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z");
+  if (listed === undefined) return new Map();
+  const paths = [...new Set(listed.split("\0"))].filter((path) => path !== "" && existsSync(join(root, path)));
+  const files = paths.sort().map((path) => ({ path, hash: hash("sha256", readFileSync(join(root, path))) }));
+  return new Map(
+    tiers.map((tier) => {
+      const inputs = files.filter(({ path }) => isInput(tier, path));
+      return [tier, hash("sha256", JSON.stringify(inputs))];
+    }),
+  );
 }
 
 /** The output of git; undefined if it fails. */

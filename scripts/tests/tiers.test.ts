@@ -1,9 +1,9 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { changesSince, recordPassed, selectChanged, selectCore, selectTiers, testFiles } from "./selection.ts";
+import { git, selectChanged, selectCore, selectTiers, TierRecord, testFiles } from "./selection.ts";
 import { isInput, leftOutGlobs, leftOutVariable, longest, type Tier, tierOf, tiers } from "./tiers.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -63,7 +63,7 @@ test("the inputs of a tier exist", () => {
     for (const path of [...tests, ...inputs]) expect(existsSync(join(root, path)), path).toBe(true);
 });
 
-describe("what the tests of a tier import is among its inputs:", () => {
+describe("what the tests of a tier import or read is among its inputs:", () => {
   /** Every file that they load, by whatever path. */
   const reachedBy = (tier: Tier) => {
     const reached = new Set(files.filter((path) => tierOf(path) === tier));
@@ -72,7 +72,9 @@ describe("what the tests of a tier import is among its inputs:", () => {
   };
 
   test.each(tiers.map((tier) => [tier.name, tier] as const))("%s", (_, tier) => {
-    expect([...reachedBy(tier)].filter((path) => !isInput(tier, path))).toEqual([]);
+    // Of the changelog, the newest release is read: package.json is changed in the same commit.
+    const read = [...reachedBy(tier)].filter((path) => path !== "CHANGELOG.md");
+    expect(read.filter((path) => !isInput(tier, path))).toEqual([]);
   });
 
   test("through our packages, and to what is started as a process", () => {
@@ -82,11 +84,16 @@ describe("what the tests of a tier import is among its inputs:", () => {
   });
 });
 
-/** What a file imports, or starts by a URL. Types are gone when a test runs. */
+/** What a file imports, starts by a URL, or reads by a path of the repository. Types are gone when a test runs. */
 function importedBy(path: string): string[] {
   const named = /^(?:import|export)\b(?!\s+type\b)[^;"]*"([^"]+)"|\b(?:import|URL)\(\s*"([^"]+)"/gm;
-  const names = [...readFileSync(join(root, path), "utf8").matchAll(named)].map(([, one, other = ""]) => one ?? other);
-  return names.flatMap((name) => {
+  const text = readFileSync(join(root, path), "utf8");
+  const joined = /\bjoin\(\s*(?:(root|repository)|import\.meta\.dirname),\s*"([^"$]+\.[a-z]+)"\)/g;
+  const read = [...text.matchAll(joined)]
+    .map(([, isRoot, name = ""]) => join(isRoot === undefined ? dirname(path) : "", name))
+    .filter((name) => !/^(?:node_modules|dist)\/|\/dist\//.test(name) && existsSync(join(root, name)));
+  const names = [...text.matchAll(named)].map(([, one, other = ""]) => one ?? other);
+  const imported = names.flatMap((name) => {
     const [, folder, entry = ""] = /^@paybell\/([^/]+)(.*)$/.exec(name) ?? [];
     if (folder !== undefined) {
       const { exports } = JSON.parse(readFileSync(join(root, "packages", folder, "package.json"), "utf8"));
@@ -95,6 +102,7 @@ function importedBy(path: string): string[] {
     const file = join(dirname(path), name);
     return name.startsWith(".") && /\.[jt]sx?$/.test(name) && existsSync(join(root, file)) ? [file] : [];
   });
+  return [...imported, ...read];
 }
 
 test("tiers that are asked for by name are run, and nothing else; an unknown one is refused", () => {
@@ -106,96 +114,86 @@ test("tiers that are asked for by name are run, and nothing else; an unknown one
   expect(() => selectTiers([], root)).toThrow("systems");
 });
 
-describe("a change", () => {
+describe("a tier that has passed", () => {
   let repository: string;
-  let record: string;
-  const git = (...args: string[]) =>
-    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.example", ...args], {
-      cwd: repository,
-      encoding: "utf8",
-    }).trim();
-  const commit = (path: string, text: string) => {
+  let folder: string;
+  const write = (path: string, text: string) => {
+    mkdirSync(join(repository, dirname(path)), { recursive: true });
     writeFileSync(join(repository, path), text);
-    git("add", "-A");
-    git("commit", "-qm", path);
-    return git("rev-parse", "HEAD");
   };
+  const passed = () => new TierRecord(join(folder, "cache"), repository).passed().map(({ name }) => name);
+  const all = tiers.map(({ name }) => name);
+  const but = (...names: string[]) => all.filter((name) => !names.includes(name));
 
   beforeEach(() => {
-    const folder = mkdtempSync(join(tmpdir(), "paybell-changes-"));
+    folder = mkdtempSync(join(tmpdir(), "paybell-changes-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
-    repository = mkdtempSync(join(folder, "repository-"));
-    record = join(folder, "cache/passed");
-    git("init", "-q");
+    repository = join(folder, "repository");
+    write("fuzz/a.ts", "1");
+    write("bench/a.ts", "1");
+    git(repository, "init", "-q");
+    git(repository, "add", "-A");
   });
 
-  test("are found since the commit that passed: committed, edited, added and removed files", () => {
-    commit("removed", "1");
-    const passed = commit("edited", "1");
-    recordPassed(record, repository);
-    expect(changesSince(record, repository)).toEqual({ since: passed, paths: [] });
-    commit("committed", "1");
-    rmSync(join(repository, "removed"));
-    writeFileSync(join(repository, "edited"), "2");
-    writeFileSync(join(repository, "added"), "1");
-    expect(changesSince(record, repository)?.paths).toEqual(["committed", "edited", "removed", "added"]);
+  test("is known by the contents of its inputs: edited, added and removed files, whatever commit they are of", () => {
+    expect(passed()).toEqual([]);
+    new TierRecord(join(folder, "cache"), repository).note(tiers);
+    expect(passed()).toEqual(all);
+    write("fuzz/b.ts", "");
+    expect(passed()).toEqual(but("fuzz"));
+    rmSync(join(repository, "fuzz/b.ts"));
+    expect(passed()).toEqual(all);
+    // The host's tests, and the long ones of faults, start it.
+    write("bench/a.ts", "2");
+    expect(passed()).toEqual(but("acquirer-host", "faults", "bench"));
+    new TierRecord(join(folder, "cache"), repository).note(tiers);
+    rmSync(join(repository, "bench/a.ts"));
+    expect(passed()).toEqual(but("acquirer-host", "faults", "bench"));
+    for (const text of ["1", "2"]) {
+      write("bench/a.ts", text);
+      expect(passed()).toEqual(all);
+    }
   });
 
-  test("is unknown without a record, and when what passed is no part of this history", () => {
-    commit("a", "1");
-    expect(changesSince(record, repository)).toBeUndefined();
-    const passed = commit("a", "2");
-    recordPassed(record, repository);
-    git("reset", "-q", "--hard", "HEAD~1");
-    commit("a", "3");
-    expect(changesSince(record, repository)).toBeUndefined();
-    writeFileSync(record, `${passed}x`);
-    expect(changesSince(record, repository)).toBeUndefined();
-  });
-
-  test("is not forgotten by a run on files that no commit has", () => {
-    const passed = commit("a", "1");
-    recordPassed(record, repository);
-    commit("a", "2");
-    writeFileSync(join(repository, "b"), "1");
-    recordPassed(record, repository);
-    expect(changesSince(record, repository)).toEqual({ since: passed, paths: ["a", "b"] });
+  test("is not noted if its inputs changed while it ran, or git does not know the files", () => {
+    const record = new TierRecord(join(folder, "cache"), repository);
+    write("fuzz/a.ts", "2");
+    record.note(tiers);
+    expect(passed()).toEqual(but("fuzz"));
+    rmSync(join(repository, ".git"), { recursive: true });
+    new TierRecord(join(folder, "cache"), repository).note(tiers);
+    expect(passed()).toEqual([]);
   });
 });
 
-describe("the tests after a change", () => {
-  const since = "0123456789abcdef0123456789abcdef01234567";
-  const leftOutAfter = (...paths: string[]) => selectChanged({ since, paths }, root).leftOut.map(({ name }) => name);
+describe("a tier is run after a change", () => {
+  const runAfter = (...paths: string[]) =>
+    tiers.filter((tier) => paths.some((path) => isInput(tier, path))).map(({ name }) => name);
   const all = tiers.map(({ name }) => name);
 
-  test("is every tier when nothing is known, when what all share has changed", () => {
-    expect(selectChanged(undefined, root)).toMatchObject({ leftOut: [], files: files.filter(tierOf) });
-    expect(leftOutAfter("package-lock.json")).toEqual([]);
-    expect(leftOutAfter("packages/contract/src/seal.ts")).toEqual(["checkers"]);
+  test("of what all tiers share, and of the contract", () => {
+    expect(runAfter("package-lock.json")).toEqual(all);
+    expect(runAfter("packages/contract/src/seal.ts")).toEqual(all.filter((name) => name !== "checkers"));
   });
 
-  test("is none when nothing that a tier tests has changed, and where only tests of others have", () => {
-    expect(leftOutAfter()).toEqual(all);
-    expect(leftOutAfter("packages/server/src/ledger/reversals.test.ts")).toEqual(all);
-    expect(leftOutAfter("scripts/fixtures/biome.txtar")).not.toContain("checkers");
-    expect(selectChanged({ since, paths: [] }, root).files).toEqual([]);
-    expect(leftOutAfter("CHANGELOG.md", "SECURITY.md", "packages/contractor/a.ts")).toEqual(all);
-  });
-
-  test("is what tests the change, and the rest is named", () => {
-    expect(leftOutAfter("test/languages/guide.test.ts")).toEqual(all.filter((name) => name !== "languages"));
-    expect(leftOutAfter("packages/console/src/main.tsx")).toEqual(
-      all.filter((name) => !["packages", "documents", "browser"].includes(name)),
-    );
-    const { words, leftOut, files: selected } = selectChanged({ since, paths: ["ops/nginx.conf"] }, root);
-    expect(leftOut.length).toBe(all.length - 3);
-    for (const { name } of leftOut) expect(words).toContain(`${name} (`);
-    expect(words).toContain("since 0123456789");
-    expect(selected).toContain("test/systems/proxies.test.ts");
-    expect(selected?.filter((path) => leftOut.includes(tierOf(path) ?? (undefined as never)))).toEqual([]);
-  });
-
-  test("holds the tests of a tier themselves", () => {
+  test("of its own tests, and not of the tests of others", () => {
     for (const tier of tiers) for (const path of tier.tests) expect(isInput(tier, path)).toBe(true);
+    expect(runAfter("test/languages/guide.test.ts")).toEqual(["languages"]);
+    expect(runAfter("packages/server/src/ledger/reversals.test.ts")).toEqual([]);
   });
+
+  test("of what it tests, and of nothing else", () => {
+    expect(runAfter("CHANGELOG.md", "SECURITY.md", "packages/contractor/a.ts")).toEqual([]);
+    expect(runAfter("packages/console/src/main.tsx")).toEqual(["packages", "documents", "browser"]);
+    expect(runAfter("ops/nginx.conf")).toEqual(["documents", "operations", "systems"]);
+    expect(runAfter("docs/internals/delivery.md")).toEqual(["partner", "documents", "operations", "cli"]);
+  });
+});
+
+test("a run names each tier that it leaves out", () => {
+  const passed = tiers.filter(({ name }) => name !== "fuzz");
+  const { words, leftOut, files: selected } = selectChanged(passed, root);
+  expect([leftOut, selected]).toEqual([passed, undefined]);
+  for (const { name } of passed) expect(words).toContain(`${name} (`);
+  expect(words).not.toContain("fuzz");
 });

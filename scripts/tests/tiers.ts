@@ -24,6 +24,9 @@ const sharedInputs: readonly string[] = [
   "vitest.config.ts",
 ];
 
+/** Of the link to a host: tests and benchmarks connect by it. */
+const profile = "docs/operator/acquirer-profile.json";
+
 const service = ["packages/cli", "packages/contract", "packages/partner", "packages/server"];
 
 const server = (...folders: string[]) => folders.map((folder) => `packages/server/src/${folder}`);
@@ -35,7 +38,7 @@ export const tiers: readonly Tier[] = [
     tests: ["scripts/checkers.test.ts", "test/support"],
     inputs: [
       ...[".dependency-cruiser.js", ".markdownlint-cli2.mjs", "biome.json", "knip.json", "scripts", "tsconfig.json"],
-      ...server("ids.ts", "postgres", "store/database"),
+      ...[...server("ids.ts", "postgres", "store/database"), "docs/internals/testing.md"],
     ],
   },
   {
@@ -49,7 +52,13 @@ export const tiers: readonly Tier[] = [
   {
     name: "packages",
     tests: ["scripts/supply.test.ts", "test/packages"],
-    inputs: [...service, "packages/console", "scripts", "test/certify", "tsconfig.json", "README.md", "LICENSE"],
+    inputs: [
+      ...[...service, "packages/console", "scripts", "test/certify", "tsconfig.json", "README.md", "LICENSE"],
+      // What a release writes, and what the tests of the supply read.
+      ...["bench/peers", "clients", "ops/helm/paybell/Chart.yaml", "docs/decisions/dependencies.md"],
+      ...["docs/operator/deploy.md", "docs/operator/production.md", "docs/partner/quickstart-java.md"],
+      ...["docs/partner/quickstart-php.md", "docs/partner/quickstart-python.md", "docs/partner/vectors.json"],
+    ],
   },
   {
     name: "partner",
@@ -75,7 +84,7 @@ export const tiers: readonly Tier[] = [
       "test/sandbox-ending.test.ts",
       "test/taken-port.test.ts",
     ],
-    inputs: service,
+    inputs: [...service, profile],
   },
   {
     // Statements on tables of the size that they have after years.
@@ -102,22 +111,22 @@ export const tiers: readonly Tier[] = [
       "test/retries.test.ts",
       "test/roles.test.ts",
     ],
-    inputs: service,
+    inputs: [...service, profile, "docs/operator/runbook.md"],
   },
   { name: "operations", tests: ["test/ops", "test/traces.test.ts"], inputs: [...service, "docs", "ops"] },
   {
     name: "systems",
     tests: ["packages/partner/src/stores/redis.test.ts", "test/systems"],
-    inputs: [...service, "bench/redis.ts", "docs", "ops", "test/cli", "test/ops"],
+    inputs: [...service, "bench/redis.ts", "docs/operator/deploy.md", "ops", "test/cli", "test/ops"],
   },
   {
     name: "browser",
     tests: [...server("http/console/oidc.test.ts"), "test/console", "test/sign-out.test.ts"],
-    inputs: [...service, "packages/console"],
+    inputs: [...service, "packages/console", profile],
   },
   { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs", "README.md", "scripts/sources"] },
-  { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "bench", "docs", "faults"] },
-  { name: "intake", tests: ["test/intake"], inputs: [...service, "docs"] },
+  { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "bench", "faults", profile] },
+  { name: "intake", tests: ["test/intake"], inputs: [...service, profile] },
   { name: "faults", tests: ["faults", "test/faults"], inputs: [...service, "bench"] },
   { name: "upgrade", tests: ["test/upgrade"], inputs: [...service, "scripts"] },
   {
@@ -126,7 +135,7 @@ export const tiers: readonly Tier[] = [
     inputs: ["faults/random.ts", "packages/contract", "packages/server", "simulation"],
   },
   { name: "fuzz", tests: ["fuzz"], inputs: [...service, "faults/random.ts", "scripts/generate", "scripts/sources"] },
-  { name: "bench", tests: ["bench"], inputs: service },
+  { name: "bench", tests: ["bench"], inputs: [...service, profile] },
 ];
 
 /** The tier of a test file; undefined for one of the core. */
