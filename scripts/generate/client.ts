@@ -49,6 +49,7 @@ export async function consoleApi(): Promise<GeneratedFile> {
       "Api",
       operations.filter(({ path }) => !ofPartners.test(path)),
       "PartnerApi",
+      knownOf(Object.entries(document.components.schemas).filter(([name]) => own.has(name))),
     ),
     tableOf("Api", operations),
   ].join("\n\n");
@@ -114,38 +115,69 @@ function typesOf(
   used: ReadonlySet<string>,
   others: ReadonlySet<string> = new Set(),
 ): string {
-  const inOrder = Object.keys(schemas).filter((name) => used.has(name) || others.has(name));
-  const typeOfNamed = (name: string) => asAnother(name, inOrder, schemas) ?? typeOf(schemas[name] ?? {});
+  const known = knownOf(Object.entries(schemas).filter(([name]) => used.has(name) || others.has(name)));
+  const before = (name: string) =>
+    known.slice(
+      0,
+      known.findIndex((one) => one.name === name),
+    );
   return [...used]
     .sort()
-    .map((name) => `export type ${typeName(name)} = ${typeOfNamed(name)};`)
+    .map((name) => `export type ${typeName(name)} = ${typeOf(schemas[name] ?? {}, before(name))};`)
     .join("\n\n");
+}
+
+/** A named schema with its fields: another one that has them is said by its name. */
+interface Known {
+  readonly name: string;
+  readonly fields: readonly string[];
+}
+
+function knownOf(schemas: readonly (readonly [name: string, schema: Schema])[]): readonly Known[] {
+  return schemas.map(([name, schema]) => {
+    const isWrittenOut = schema["properties"] !== undefined && ipnOf(schema) === undefined;
+    return { name, fields: isWrittenOut ? fieldList(schema) : [] };
+  });
 }
 
 /** Fewer are shorter where they are written out. */
 const sharedFieldsMin = 4;
+/** One with so many may lack some, or ask for all or none of them. */
+const manyFieldsMin = 20;
+const lackingMax = 3;
 
-/** A schema that has every field of one before it, but for the word of the command: that one, and what is its own. */
-function asAnother(name: string, inOrder: readonly string[], schemas: Readonly<Record<string, Schema>>) {
-  const fields = fieldsOfNamed(schemas[name]);
-  const earlier = inOrder
-    .slice(0, inOrder.indexOf(name))
-    .map((other) => ({ other, all: fieldsOfNamed(schemas[other]) }));
-  const found = earlier.find(
-    ({ all }) => all.length >= sharedFieldsMin && all.every((field) => isCommandWord(field) || fields.includes(field)),
-  );
-  if (found === undefined) return undefined;
-  const own = fields.filter((field) => !found.all.includes(field));
-  const another = typeName(found.other);
-  return `${found.all.some(isCommandWord) ? `Omit<${another}, "command">` : another} & { ${own.join("; ")} }`;
+/** Fields that are those of a named schema, but for the word of the command: its name, and what is their own. */
+function asAnother(fields: readonly string[], known: readonly Known[]): string | undefined {
+  return known.map((one) => inTermsOf(one, fields)).find((text) => text !== undefined);
+}
+
+function inTermsOf({ name, fields: theirs }: Known, fields: readonly string[]): string | undefined {
+  const isLarge = theirs.length >= manyFieldsMin;
+  const [ours, all] = [new Set(fields.map(plainField)), new Set(theirs.map(plainField))];
+  const lacking = theirs.filter((field) => !ours.has(plainField(field)));
+  const isFew = isLarge ? lacking.length <= lackingMax : lacking.every(isCommandWord);
+  if (theirs.length < sharedFieldsMin || !isFew) return undefined;
+  const shared = fields.filter((field) => all.has(plainField(field)));
+  const own = fields.filter((field) => !all.has(plainField(field)));
+  let text = typeName(name);
+  if (!shared.every((field) => theirs.includes(field))) {
+    if (!isLarge || new Set(shared.map(isOptional)).size > 1) return undefined;
+    text = `${shared.every(isOptional) ? "Partial" : "Required"}<${text}>`;
+  }
+  if (lacking.length > 0) text = `Omit<${text}, ${lacking.map((field) => `"${/^\w+/.exec(field)}"`).join(" | ")}>`;
+  return own.length === 0 ? text : `${text} & { ${own.join("; ")} }`;
+}
+
+function plainField(field: string): string {
+  return field.replace(/^(\w+)\?/, "$1");
+}
+
+function isOptional(field: string): boolean {
+  return field !== plainField(field);
 }
 
 function isCommandWord(field: string): boolean {
   return /^command: "/.test(field);
-}
-
-function fieldsOfNamed(schema: Schema = {}): string[] {
-  return schema["properties"] === undefined || ipnOf(schema) !== undefined ? [] : fieldList(schema);
 }
 
 const reference = /"#\/components\/schemas\/([^"]+)"/g;
@@ -174,33 +206,42 @@ function typeName(schemaName: string): string {
 }
 
 /** Only what makes a type: lengths, patterns and descriptions are for the document. */
-function typeOf(schema: Schema): string {
+function typeOf(schema: Schema, known: readonly Known[] = []): string {
+  const inner = (part: Schema) => typeOf(part, known);
   const { $ref, type, const: only, enum: values, items, anyOf, oneOf, allOf, additionalProperties } = schema;
   if (typeof $ref === "string") return typeName($ref.replace("#/components/schemas/", ""));
   const union = (anyOf ?? oneOf) as Schema[] | undefined;
-  if (union !== undefined) return union.map(typeOf).join(" | ");
-  if (allOf !== undefined) return (allOf as Schema[]).map((part) => `(${typeOf(part)})`).join(" & ");
+  if (union !== undefined) return union.map(inner).join(" | ");
+  if (allOf !== undefined) return (allOf as Schema[]).map((part) => `(${inner(part)})`).join(" & ");
   if (only !== undefined) return JSON.stringify(only);
-  if (Array.isArray(values)) return listOf(values) ?? values.map((value) => JSON.stringify(value)).join(" | ");
-  if (Array.isArray(type)) return type.map((one) => typeOf({ ...schema, type: one })).join(" | ");
-  if (type === "array") return `(${typeOf(items as Schema)})[]`;
+  if (Array.isArray(values)) return listOf(values) ?? wordsOf(values);
+  if (Array.isArray(type)) return type.map((one) => inner({ ...schema, type: one })).join(" | ");
+  if (type === "array") return `(${inner(items as Schema)})[]`;
   if (type === "integer") return "number";
   // A schema without any rule: any value.
   if (type === undefined) return "unknown";
   if (type !== "object") return String(type);
-  if (schema["properties"] !== undefined) return ipnOf(schema) ?? fieldsOf(schema);
-  return `Record<string, ${typeOf(additionalProperties as Schema)}>`;
+  if (schema["properties"] !== undefined) return ipnOf(schema) ?? fieldsOf(schema, known);
+  return `Record<string, ${inner(additionalProperties as Schema)}>`;
 }
 
-function fieldsOf(schema: Schema): string {
-  return `{ ${fieldList(schema).join("; ")} }`;
+function fieldsOf(schema: Schema, known: readonly Known[] = []): string {
+  const fields = fieldList(schema, known);
+  return asAnother(fields, known) ?? `{ ${fields.join("; ")} }`;
 }
 
-function fieldList({ properties, required = [] }: Schema): string[] {
+function fieldList({ properties, required = [] }: Schema, known: readonly Known[] = []): string[] {
   return Object.entries(properties as Record<string, Schema>).map(([name, schema]) => {
     const optional = (required as string[]).includes(name) ? "" : "?";
-    return `${name}${optional}: ${typeOf(schema)}`;
+    return `${name}${optional}: ${typeOf(schema, known)}`;
   });
+}
+
+/** No program names all of so many words: the service refuses one that it does not know. */
+const wordsMax = 30;
+
+function wordsOf(values: readonly unknown[]): string {
+  return values.length > wordsMax ? "string" : values.map((value) => JSON.stringify(value)).join(" | ");
 }
 
 function listOf(values: readonly string[]): string | undefined {
@@ -241,9 +282,14 @@ function errorCodes(operations: readonly DocumentedOperation[]): string {
 }
 
 /** The methods for these operations: each takes its path's ids, then its query or body, then the options. */
-function apiOf(name: string, operations: readonly DocumentedOperation[], base?: string): string {
+function apiOf(
+  name: string,
+  operations: readonly DocumentedOperation[],
+  base?: string,
+  known: readonly Known[] = [],
+): string {
   const methods = operations.map((operation) => {
-    const input = inputOf(operation);
+    const input = inputOf(operation, known);
     const ids = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
     const parameters = [
       ...ids.map(({ name }) => `${name}: string`),
@@ -263,9 +309,12 @@ interface Input {
   readonly required: boolean;
 }
 
-function inputOf({ parameters = [], requestBody }: DocumentedOperation): Input | undefined {
+function inputOf(
+  { parameters = [], requestBody }: DocumentedOperation,
+  known: readonly Known[] = [],
+): Input | undefined {
   if (requestBody !== undefined) {
-    return { from: "body", type: typeOf(jsonOf(requestBody.content)), required: requestBody.required };
+    return { from: "body", type: typeOf(jsonOf(requestBody.content), known), required: requestBody.required };
   }
   const query = parameters.filter((parameter) => parameter.in === "query");
   if (query.length === 0) return undefined;

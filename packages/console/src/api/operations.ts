@@ -338,43 +338,7 @@ export type Overview = {
 export type Partner = {
   id: string;
   state: "active" | "paused" | "disabled";
-  settings: {
-    name: string;
-    callbackAddresses: string[];
-    callingAddresses: string[];
-    callBackUrl: string | null;
-    callBackUrlByCommand: Record<string, string>;
-    callBackUrlChange: "operator" | "partner";
-    callbackCa: string | null;
-    callbackPins: string[];
-    callbackPorts: number[] | null;
-    contactMails: string[];
-    contactUrl: string | null;
-    contract: "1";
-    cipher: Cipher;
-    encoding: Encoding;
-    signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
-    wireNames: WireNames;
-    fields: FieldSet;
-    transactionTypes: Record<string, TransactionType>;
-    swipeTypes: "code" | "contact";
-    settlementTotal: "sum" | "net";
-    transactionTime: "table" | "iso8601";
-    timeZone: string;
-    ordering: "chain" | "none";
-    retry: number[];
-    maxInFlight: number;
-    maxPerSecond: number | null;
-    terminals: "open" | "registered";
-    refunds: "off" | "silent" | "notified";
-    reports: {
-      identity?: "externalId" | "externalId+command";
-      amounts?: "major" | "minor";
-      zeroAmounts?: "declined" | "any";
-      responseCodes?: "1987" | "1993";
-      schemes?: Record<string, string>;
-    };
-  };
+  settings: Required<PartnerRegistration>;
   keys: KeyVersion[];
   createdAt: string;
   updatedAt: string;
@@ -387,79 +351,9 @@ export type PartnerApiKeyToMake = {
   proposal?: string;
 };
 
-export type PartnerDefaults = {
-  callBackUrl: string | null;
-  callBackUrlByCommand: Record<string, string>;
-  callBackUrlChange: "operator" | "partner";
-  callbackCa: string | null;
-  callbackPins: string[];
-  callbackPorts: number[] | null;
-  contactMails: string[];
-  contactUrl: string | null;
-  contract: "1";
-  cipher: Cipher;
-  encoding: Encoding;
-  signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
-  wireNames: WireNames;
-  fields: FieldSet;
-  transactionTypes: Record<string, TransactionType>;
-  swipeTypes: "code" | "contact";
-  settlementTotal: "sum" | "net";
-  transactionTime: "table" | "iso8601";
-  timeZone: string;
-  ordering: "chain" | "none";
-  retry: number[];
-  maxInFlight: number;
-  maxPerSecond: number | null;
-  terminals: "open" | "registered";
-  refunds: "off" | "silent" | "notified";
-  reports: {
-    identity?: "externalId" | "externalId+command";
-    amounts?: "major" | "minor";
-    zeroAmounts?: "declined" | "any";
-    responseCodes?: "1987" | "1993";
-    schemes?: Record<string, string>;
-  };
-};
+export type PartnerDefaults = Omit<Required<PartnerRegistration>, "name" | "callbackAddresses" | "callingAddresses">;
 
-export type PartnerPatch = {
-  name?: string;
-  callbackAddresses?: string[];
-  callingAddresses?: string[];
-  callBackUrl?: string | null;
-  callBackUrlByCommand?: Record<string, string>;
-  callBackUrlChange?: "operator" | "partner";
-  callbackCa?: string | null;
-  callbackPins?: string[];
-  callbackPorts?: number[] | null;
-  contactMails?: string[];
-  contactUrl?: string | null;
-  contract?: "1";
-  cipher?: Cipher;
-  encoding?: Encoding;
-  signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
-  wireNames?: WireNames;
-  fields?: FieldSet;
-  transactionTypes?: Record<string, TransactionType>;
-  swipeTypes?: "code" | "contact";
-  settlementTotal?: "sum" | "net";
-  transactionTime?: "table" | "iso8601";
-  timeZone?: string;
-  ordering?: "chain" | "none";
-  retry?: number[];
-  maxInFlight?: number;
-  maxPerSecond?: number | null;
-  terminals?: "open" | "registered";
-  refunds?: "off" | "silent" | "notified";
-  reports?: {
-    identity?: "externalId" | "externalId+command";
-    amounts?: "major" | "minor";
-    zeroAmounts?: "declined" | "any";
-    responseCodes?: "1987" | "1993";
-    schemes?: Record<string, string>;
-  };
-  proposal?: string;
-};
+export type PartnerPatch = Partial<PartnerRegistration> & { proposal?: string };
 
 export type PartnerRegistration = {
   name: string;
@@ -1003,65 +897,7 @@ export interface Api<Options> extends PartnerApi<Options> {
       partner?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
-      state?:
-        | undefined
-        | "parked"
-        | "in_doubt"
-        | "reversal_refused"
-        | "reversal_late"
-        | "reversal_retried"
-        | "reversal_resolved"
-        | "settlement_mismatched"
-        | "settlement_unanswered"
-        | "settlement_late"
-        | "settlement_aborted"
-        | "settlement_resolved"
-        | "upload_refused"
-        | "late_answer"
-        | "late_approval"
-        | "answer_in_doubt"
-        | "approval_unmatched"
-        | "delimiter_sent"
-        | "settlement_refused"
-        | "report_conflict"
-        | "report_refused"
-        | "intake_file_failed"
-        | "settlement_differs"
-        | "clearing_exception"
-        | "clearing_file_failed"
-        | "clearing_file_cut"
-        | "key_limit"
-        | "partitions_short"
-        | "history_waiting"
-        | "oldest_pending"
-        | "shards_unowned"
-        | "partner_unreadable"
-        | "delivery_fault"
-        | "egress_failed"
-        | "feed_failed"
-        | "breaker_open"
-        | "breaker_closed"
-        | "endpoint_gone"
-        | "wrong_keys"
-        | "key_from_elsewhere"
-        | "certificate_ending"
-        | "acquirer_down"
-        | "acquirer_up"
-        | "acquirer_signed_off"
-        | "acquirer_signed_on"
-        | "acquirer_cutover"
-        | "acquirer_advice"
-        | "acquirer_request_unknown"
-        | "mac_key_taken"
-        | "mac_key_refused"
-        | "profile_ambiguous"
-        | "restored"
-        | "audit_failed"
-        | "content_changed"
-        | "row_changed"
-        | "audit_head"
-        | "partner_message_failed"
-        | "alert_test";
+      state?: undefined | string;
       subject?: undefined | string;
     },
     options?: Options,
@@ -1147,47 +983,7 @@ export interface Api<Options> extends PartnerApi<Options> {
     options?: Options,
   ): Promise<Proposal>;
   /** Propose to lower a partner's protection. POST /operator/v1/partners/{id}/propose */
-  proposePartnerChange(
-    id: string,
-    body: {
-      name?: string;
-      callbackAddresses?: string[];
-      callingAddresses?: string[];
-      callBackUrl?: string | null;
-      callBackUrlByCommand?: Record<string, string>;
-      callBackUrlChange?: "operator" | "partner";
-      callbackCa?: string | null;
-      callbackPins?: string[];
-      callbackPorts?: number[] | null;
-      contactMails?: string[];
-      contactUrl?: string | null;
-      contract?: "1";
-      cipher?: Cipher;
-      encoding?: Encoding;
-      signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
-      wireNames?: WireNames;
-      fields?: FieldSet;
-      transactionTypes?: Record<string, TransactionType>;
-      swipeTypes?: "code" | "contact";
-      settlementTotal?: "sum" | "net";
-      transactionTime?: "table" | "iso8601";
-      timeZone?: string;
-      ordering?: "chain" | "none";
-      retry?: number[];
-      maxInFlight?: number;
-      maxPerSecond?: number | null;
-      terminals?: "open" | "registered";
-      refunds?: "off" | "silent" | "notified";
-      reports?: {
-        identity?: "externalId" | "externalId+command";
-        amounts?: "major" | "minor";
-        zeroAmounts?: "declined" | "any";
-        responseCodes?: "1987" | "1993";
-        schemes?: Record<string, string>;
-      };
-    },
-    options?: Options,
-  ): Promise<Proposal>;
+  proposePartnerChange(id: string, body: Partial<PartnerRegistration>, options?: Options): Promise<Proposal>;
   /** See whether keys take two admins. GET /operator/v1/two-admin-rule */
   getTwoAdminRule(options?: Options): Promise<TwoAdminRule>;
   /** Change the rule; once it asks for two admins, they do it together. PUT /operator/v1/two-admin-rule */
