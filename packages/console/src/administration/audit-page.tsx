@@ -7,7 +7,6 @@ import { operations } from "../api/operations.ts";
 import { usePages } from "../api/query.ts";
 import { FormProblem, hasFieldProblems, problemOf } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { Page, useFilters } from "../display/page.tsx";
 import { localInput, momentOfInput, Time } from "../display/time.tsx";
 import { usePartners } from "../partners/partner.tsx";
@@ -111,13 +110,12 @@ export function AuditPage() {
           keyOf={({ seq }) => seq}
           below={(item) => opened === item.seq && <Details item={item} />}
           empty={
-            params.size > 0 ? (
-              <Empty title="Nothing matches">No entry has all of this.</Empty>
-            ) : (
-              <Empty title="Nothing was done yet">
-                Every action of an operator or partner is recorded here, and every look at an IPN.
-              </Empty>
-            )
+            params.size > 0
+              ? ["Nothing matches", "No entry has all of this."]
+              : [
+                  "Nothing was done yet",
+                  "Every action of an operator or partner is recorded here, and every look at an IPN.",
+                ]
           }
         />
       )}

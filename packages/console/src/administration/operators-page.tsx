@@ -6,7 +6,6 @@ import { Confirm } from "../display/confirm.tsx";
 import { Secret } from "../display/copied.tsx";
 import { Form, numberOf, useForm } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time, useNow } from "../display/time.tsx";
@@ -41,7 +40,7 @@ export function OperatorsPage() {
         of={found}
         columns={columns}
         keyOf={({ id }) => id}
-        empty={<Empty title="No operator by name yet">Until then, the token of the settings is the only one.</Empty>}
+        empty={["No operator by name yet", "Until then, the token of the settings is the only one."]}
       />
     </Page>
   );
@@ -80,13 +79,12 @@ function Add() {
 }
 
 function Revoke({ one: { id, name } }: { readonly one: Operator }) {
-  const queries = useQueryClient();
   return (
     <Confirm
       label="Revoke"
       title={`Revoke the token of ${name}?`}
       text="Every instance refuses it within two seconds, and the sessions that it began end."
-      onConfirm={() => api.revokeOperator(id).then(() => queries.invalidateQueries({ queryKey: ["operators"] }))}
+      onConfirm={() => api.revokeOperator(id)}
     />
   );
 }

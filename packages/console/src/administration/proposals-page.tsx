@@ -7,7 +7,7 @@ import { Confirm } from "../display/confirm.tsx";
 import { Secret } from "../display/copied.tsx";
 import { Form, numberOf, useForm } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty, Loaded } from "../display/loaded.tsx";
+import { Loaded } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
@@ -57,12 +57,13 @@ export function ProposalsPage() {
         of={found}
         columns={columns}
         keyOf={({ id }) => id}
-        empty={
-          <Empty title="Nothing is proposed">
+        empty={[
+          "Nothing is proposed",
+          <>
             What takes two admins is here, from the proposal until another admin confirms it or its time is over. Keys
             and admins are proposed by the command: <span className="mono">--propose</span>.
-          </Empty>
-        }
+          </>,
+        ]}
       />
     </Page>
   );
@@ -115,9 +116,7 @@ function takes(minutes: number): string {
 
 /** Another admin confirms; anybody of them withdraws. */
 function Decision({ one, onMade }: { readonly one: Proposal; readonly onMade: (made: Made | undefined) => void }) {
-  const queries = useQueryClient();
   const { session } = useSession();
-  const refresh = () => queries.invalidateQueries();
   return (
     <Group gap="xs" justify="end" wrap="nowrap">
       {session.name === one.proposedBy ? (
@@ -132,7 +131,6 @@ function Decision({ one, onMade }: { readonly one: Proposal; readonly onMade: (m
           onConfirm={async () => {
             onMade(undefined);
             onMade(await confirmed(one));
-            await refresh();
           }}
         />
       )}
@@ -140,7 +138,7 @@ function Decision({ one, onMade }: { readonly one: Proposal; readonly onMade: (m
         label="Withdraw"
         title="Withdraw the proposal?"
         text={`${names[one.action]}, as ${one.proposedBy} proposed it: nobody can confirm it then.`}
-        onConfirm={() => api.withdrawProposal(one.id).then(refresh)}
+        onConfirm={() => api.withdrawProposal(one.id)}
       />
     </Group>
   );

@@ -1,5 +1,6 @@
 import {
   type InfiniteData,
+  keepPreviousData,
   MutationCache,
   QueryCache,
   QueryClient,
@@ -47,21 +48,27 @@ interface ListPage<Item> {
   readonly next: string | null;
 }
 
-const pageRows = 50;
+export const pageRows = 50;
 
-/** A list that the API answers by pages. Its data are the items of the pages read so far. */
+/** A list that the API answers by pages. Its data are the items of the pages read so far, and where the next begins. */
 export function usePages<Item>(
   queryKey: QueryKey,
   read: (
     page: { readonly limit: number; readonly after: string | undefined },
     options: { readonly signal: AbortSignal },
   ) => Promise<ListPage<Item>>,
+  /** Rows stay until they are asked for again: also while the next list is read. */
+  isStill = false,
 ) {
   return useInfiniteQuery({
     queryKey,
     queryFn: ({ pageParam, signal }) => read({ limit: pageRows, after: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
-    select: ({ pages }: InfiniteData<ListPage<Item>>) => ({ items: pages.flatMap(({ items }) => items) }),
+    select: ({ pages }: InfiniteData<ListPage<Item>>) => ({
+      items: pages.flatMap(({ items }) => items),
+      next: pages.at(-1)?.next ?? null,
+    }),
+    ...(isStill && { placeholderData: keepPreviousData, staleTime: Number.POSITIVE_INFINITY }),
   });
 }

@@ -1,9 +1,10 @@
 import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { FormProblem, problemOf } from "./form.tsx";
 
-/** A button that asks for confirmation, and for a reason if one is recorded. */
+/** A button that asks for confirmation, and for a reason if one is recorded. Then everything shown is read again. */
 export function Confirm({
   label,
   title,
@@ -23,6 +24,7 @@ export function Confirm({
   readonly isIncomplete?: boolean;
   readonly onConfirm: (reason: string) => Promise<unknown>;
 }) {
+  const queries = useQueryClient();
   const [isOpen, dialog] = useDisclosure(false);
   const [reason, setReason] = useState("");
   const [error, setError] = useState<unknown>(null);
@@ -38,6 +40,7 @@ export function Confirm({
     setError(null);
     try {
       await onConfirm(reason.trim());
+      await queries.invalidateQueries();
       setReason("");
       setPhase("done");
       dialog.close();

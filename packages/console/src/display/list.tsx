@@ -2,7 +2,7 @@ import { Button, Checkbox, Group } from "@mantine/core";
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
 import { Fragment, type KeyboardEvent, type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
-import { Loaded } from "./loaded.tsx";
+import { Empty, type EmptyWords, Loaded } from "./loaded.tsx";
 
 /** One column of a table. */
 export interface ListColumn<Item> {
@@ -186,13 +186,13 @@ export function List<Item>({
 }: TableOf<Item> & {
   readonly of: Listed<{ readonly items: readonly Item[] }>;
   /** Instead of an empty table. */
-  readonly empty: ReactNode;
+  readonly empty: EmptyWords;
 }) {
   return (
     <Loaded of={of}>
       {({ items }) =>
         items.length === 0 ? (
-          empty
+          <Empty title={empty[0]}>{empty[1]}</Empty>
         ) : (
           <>
             <Table items={items} {...table} />

@@ -3,6 +3,9 @@ import { IconAlertTriangle } from "@tabler/icons-react";
 import { Component, type ReactNode } from "react";
 import { CallError } from "../api/call.ts";
 
+/** Says what would be here, and how to make it appear. */
+export type EmptyWords = readonly [title: string, text?: ReactNode];
+
 /** What a query found, in each of its states. */
 export function Loaded<Data>({
   of,
@@ -16,12 +19,12 @@ export function Loaded<Data>({
     refetch(): unknown;
   };
   /** In place of the error, where the API knows no such id. */
-  readonly missing?: ReactNode;
+  readonly missing?: EmptyWords;
   readonly children: (data: Data) => ReactNode;
 }) {
   if (of.data !== undefined) return children(of.data);
   if (of.isPending) return <Loading />;
-  if (missing !== undefined && isMissing(of.error)) return missing;
+  if (missing !== undefined && isMissing(of.error)) return <Empty title={missing[0]}>{missing[1]}</Empty>;
   return <Failure error={of.error} onRetry={() => void of.refetch()} />;
 }
 
@@ -33,7 +36,7 @@ export function Loading() {
   );
 }
 
-/** Says what would be here, and how to make it appear. In a panel it takes no more room than a row. */
+/** In a panel it takes no more room than a row. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <Stack className="empty">

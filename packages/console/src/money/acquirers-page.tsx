@@ -9,7 +9,7 @@ import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumnEverywhere } from "../partners/partner.tsx";
-import { ofSettings, transactionsOf, useAcquirers } from "./acquirer-select.tsx";
+import { ofSettings, transactionsOf, useAcquirers } from "./acquirer-filter.tsx";
 import { Merchant } from "./merchants.tsx";
 
 /** Each acquirer: whether it can be asked, and what it has left in doubt. */
@@ -156,7 +156,7 @@ function Terminals({ name }: { readonly name: string }) {
         of={found}
         columns={terminalColumns}
         keyOf={({ partnerId, tid }) => `${partnerId} ${tid}`}
-        empty={<Empty title="No terminal names it">Its commands begin once a terminal names it.</Empty>}
+        empty={["No terminal names it", "Its commands begin once a terminal names it."]}
       />
       {found.data?.isCut && (
         <Text c="dimmed" className="inside-note">

@@ -1,5 +1,5 @@
 import { Group, Select } from "@mantine/core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { ClearingException, ClearingFile } from "../api/operations.ts";
@@ -7,12 +7,12 @@ import { usePages } from "../api/query.ts";
 import { shownAmount, shownMinor } from "../display/amount.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { List, type ListColumn, Table } from "../display/list.tsx";
-import { Empty, Loaded } from "../display/loaded.tsx";
+import { Loaded } from "../display/loaded.tsx";
 import { Fields, Page, PageTabs, Panel, useFilters } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { useMay } from "../session/session.ts";
-import { AcquirerSelect } from "./acquirer-select.tsx";
+import { AcquirerFilter } from "./acquirer-filter.tsx";
 
 const states = [
   { value: "open", label: "Open" },
@@ -43,7 +43,6 @@ export function ClearingPage() {
   const { params, set } = useFilters();
   const acquirer = params.get("acquirer") ?? undefined;
   const state = states.find(({ value }) => value === (params.get("state") ?? "open"))?.value;
-  const byAcquirer = <AcquirerSelect value={acquirer ?? null} onChange={(value) => set({ acquirer: value })} />;
   return (
     <Page title="Clearing">
       <PageTabs
@@ -59,14 +58,16 @@ export function ClearingPage() {
                   value={state ?? "any"}
                   onChange={(value) => set({ state: value })}
                 />
-                {byAcquirer}
+                <AcquirerFilter />
               </Group>
               <ClearingExceptions state={state} acquirer={acquirer} />
             </>
           ),
           Files: () => (
             <>
-              <Group mb="sm">{byAcquirer}</Group>
+              <Group mb="sm">
+                <AcquirerFilter />
+              </Group>
               <Files acquirer={acquirer} />
             </>
           ),
@@ -86,11 +87,10 @@ function Files({ acquirer }: { readonly acquirer: string | undefined }) {
       columns={fileColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/clearing/${id}`}
-      empty={
-        <Empty title="No clearing file has come yet">
-          Describe the acquirer's file in its profile, then post it, or drop it into the clearing folder.
-        </Empty>
-      }
+      empty={[
+        "No clearing file has come yet",
+        "Describe the acquirer's file in its profile, then post it, or drop it into the clearing folder.",
+      ]}
     />
   );
 }
@@ -116,7 +116,7 @@ export function ClearingFilePage({ id }: { readonly id: string }) {
     refetchInterval: ({ state }) => (state.data?.state === "matching" ? pollMs : false),
   });
   return (
-    <Loaded of={file} missing={<Empty title="There is no such clearing file">It may be older than is kept.</Empty>}>
+    <Loaded of={file} missing={["There is no such clearing file", "It may be older than is kept."]}>
       {(data) => (
         <Page title={data.name || "Clearing file"} actions={<FileState state={data.state} />}>
           <Panel title="The file beside the ledger">
@@ -193,11 +193,10 @@ function ClearingExceptions(filter: {
       of={found}
       columns={exceptionColumns}
       keyOf={({ id }) => id}
-      empty={
-        <Empty title="Both books agree">
-          A line of a clearing file that differs from the ledger appears here, and a charge that no file has.
-        </Empty>
-      }
+      empty={[
+        "Both books agree",
+        "A line of a clearing file that differs from the ledger appears here, and a charge that no file has.",
+      ]}
     />
   );
 }
@@ -226,7 +225,6 @@ function What({ of: { line, here, differences, reason } }: { readonly of: Cleari
 
 function Resolve({ of: { id, state } }: { readonly of: ClearingException }) {
   const mayAct = useMay("operator");
-  const queries = useQueryClient();
   if (!mayAct || state !== "open") return null;
   return (
     <Confirm
@@ -234,7 +232,7 @@ function Resolve({ of: { id, state } }: { readonly of: ClearingException }) {
       title="Mark this exception as worked off?"
       text="No money moves by it: the reason says what was done, and the audit keeps it."
       needsReason
-      onConfirm={(reason) => api.resolveClearingException(id, { reason }).then(() => queries.invalidateQueries())}
+      onConfirm={(reason) => api.resolveClearingException(id, { reason })}
     />
   );
 }

@@ -1,5 +1,4 @@
 import { Group, Stack } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { ReversalRecord, SettlementRecord } from "../api/operations.ts";
@@ -7,7 +6,6 @@ import { usePages } from "../api/query.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, Time } from "../display/time.tsx";
@@ -67,7 +65,7 @@ function Reversals({ state }: { readonly state: keyof typeof meanings }) {
       columns={reversalColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/transactions/${id}`}
-      empty={<Empty title="None">{meanings[state]}</Empty>}
+      empty={["None", meanings[state]]}
     />
   );
 }
@@ -109,11 +107,10 @@ export function Settlements({ partner }: { readonly partner: string | undefined 
       columns={settlementColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/settlements/${id}`}
-      empty={
-        <Empty title="No settlement is under way">
-          One appears here until the acquirer has answered it; settled ones are listed under Batches.
-        </Empty>
-      }
+      empty={[
+        "No settlement is under way",
+        "One appears here until the acquirer has answered it; settled ones are listed under Batches.",
+      ]}
     />
   );
 }
@@ -178,9 +175,7 @@ export function ResolveSettlement({ id }: { readonly id: string }) {
   );
 }
 
-/** A confirmed action of an operator; other roles do not see it. Everything shown is read again after it. */
-function Decision({ onConfirm, ...confirm }: Parameters<typeof Confirm>[0]) {
-  const queries = useQueryClient();
-  if (!useMay("operator")) return null;
-  return <Confirm {...confirm} onConfirm={(reason) => onConfirm(reason).then(() => queries.invalidateQueries())} />;
+/** A confirmed action of an operator; other roles do not see it. */
+function Decision(confirm: Parameters<typeof Confirm>[0]) {
+  return useMay("operator") && <Confirm {...confirm} />;
 }

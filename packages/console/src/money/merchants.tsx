@@ -1,15 +1,13 @@
 import { Button, Group, TextInput } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 import { api } from "../api/call.ts";
 import type { MerchantTotals } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
 import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { useFilters } from "../display/page.tsx";
-import { partnerColumn, usePartners } from "../partners/partner.tsx";
+import { PartnerFilter, partnerColumn, usePartners } from "../partners/partner.tsx";
 
 const csvColumns = [
   "day",
@@ -40,7 +38,7 @@ const columns: readonly ListColumn<MerchantTotals>[] = [
 ];
 
 /** Totals of each merchant in a day of the viewer's time zone, also as CSV. */
-export function Merchants({ partner, filters }: { readonly partner: string | undefined; readonly filters: ReactNode }) {
+export function Merchants({ partner }: { readonly partner: string | undefined }) {
   const { params, set } = useFilters();
   const asked = params.get("day") ?? "";
   const day = isDay(asked) ? asked : dayOf(new Date());
@@ -59,7 +57,7 @@ export function Merchants({ partner, filters }: { readonly partner: string | und
   return (
     <>
       <Group gap="xs" mb="sm">
-        {filters}
+        <PartnerFilter />
         <TextInput
           type="date"
           aria-label="Day"
@@ -80,11 +78,7 @@ export function Merchants({ partner, filters }: { readonly partner: string | und
         of={found}
         columns={columns}
         keyOf={({ partnerId, mid, currency }) => `${partnerId} ${mid} ${currency}`}
-        empty={
-          <Empty title="No merchant sold anything that day">
-            Each Sale, Void and Refund of the day is counted here.
-          </Empty>
-        }
+        empty={["No merchant sold anything that day", "Each Sale, Void and Refund of the day is counted here."]}
       />
     </>
   );

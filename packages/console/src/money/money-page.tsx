@@ -5,11 +5,10 @@ import type { BatchRecord } from "../api/operations.ts";
 import { usePages } from "../api/query.ts";
 import { shownMinor } from "../display/amount.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { Page, PageTabs, useFilters } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
-import { PartnerSelect, partnerColumn } from "../partners/partner.tsx";
-import { AcquirerSelect } from "./acquirer-select.tsx";
+import { PartnerFilter, partnerColumn } from "../partners/partner.tsx";
+import { AcquirerFilter } from "./acquirer-filter.tsx";
 import { InDoubt, Settlements } from "./in-doubt.tsx";
 import { Merchants } from "./merchants.tsx";
 import { Transactions, transactionStates } from "./transactions.tsx";
@@ -25,7 +24,6 @@ export function MoneyPage() {
   const partner = params.get("partner") ?? undefined;
   const state = states.find(({ value }) => value === params.get("state"))?.value;
   const acquirer = params.get("acquirer") ?? undefined;
-  const byPartner = <PartnerSelect value={partner ?? null} onChange={(value) => set({ partner: value })} />;
   return (
     <Page title="Money">
       <PageTabs
@@ -36,7 +34,7 @@ export function MoneyPage() {
               {...{ partner, state, acquirer }}
               filters={
                 <>
-                  {byPartner}
+                  <PartnerFilter />
                   <Select
                     w={140}
                     aria-label="State"
@@ -46,24 +44,28 @@ export function MoneyPage() {
                     value={state ?? null}
                     onChange={(value) => set({ state: value })}
                   />
-                  <AcquirerSelect value={acquirer ?? null} onChange={(value) => set({ acquirer: value })} />
+                  <AcquirerFilter />
                 </>
               }
             />
           ),
           Batches: () => (
             <>
-              <Group mb="sm">{byPartner}</Group>
+              <Group mb="sm">
+                <PartnerFilter />
+              </Group>
               <Batches partner={partner} />
             </>
           ),
           Settlements: () => (
             <>
-              <Group mb="sm">{byPartner}</Group>
+              <Group mb="sm">
+                <PartnerFilter />
+              </Group>
               <Settlements partner={partner} />
             </>
           ),
-          Merchants: () => <Merchants partner={partner} filters={byPartner} />,
+          Merchants: () => <Merchants partner={partner} />,
         }}
       />
     </Page>
@@ -95,9 +97,7 @@ function Batches({ partner }: { readonly partner: string | undefined }) {
       columns={batchColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/batches/${id}`}
-      empty={
-        <Empty title="No batch was settled yet">A Settlement closes a terminal's batch; it appears here then.</Empty>
-      }
+      empty={["No batch was settled yet", "A Settlement closes a terminal's batch; it appears here then."]}
     />
   );
 }

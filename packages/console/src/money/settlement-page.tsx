@@ -7,7 +7,7 @@ import type { EventRecord, SettlementDetail } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
 import { List, type ListColumn, Table } from "../display/list.tsx";
-import { Empty, Loaded } from "../display/loaded.tsx";
+import { Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, Time } from "../display/time.tsx";
@@ -27,9 +27,7 @@ export function SettlementPage({ id }: { readonly id: string }) {
   return (
     <Loaded
       of={found}
-      missing={
-        <Empty title="There is no such settlement">Its id is unknown, or it is older than the ledger keeps.</Empty>
-      }
+      missing={["There is no such settlement", "Its id is unknown, or it is older than the ledger keeps."]}
     >
       {(one) => (
         <Page
@@ -125,7 +123,7 @@ function Events({ id }: { readonly id: string }) {
       of={found}
       columns={eventColumns}
       keyOf={(event) => event.id}
-      empty={<Empty title="Nothing unusual">A refusal, totals that differ and each decision appear here.</Empty>}
+      empty={["Nothing unusual", "A refusal, totals that differ and each decision appear here."]}
     />
   );
 }
@@ -257,9 +255,7 @@ export function BatchPage({ id }: { readonly id: string }) {
   return (
     <Loaded
       of={found}
-      missing={
-        <Empty title="There is no such batch">Only settled batches have a page, as long as they are kept.</Empty>
-      }
+      missing={["There is no such batch", "Only settled batches have a page, as long as they are kept."]}
     >
       {({ batch, settlement }) => (
         <Page

@@ -6,7 +6,7 @@ import { api } from "../api/call.ts";
 import type { LinkedTransaction } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
-import { Empty, Loaded } from "../display/loaded.tsx";
+import { Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
@@ -21,9 +21,7 @@ export function TransactionPage({ id }: { readonly id: string }) {
   return (
     <Loaded
       of={found}
-      missing={
-        <Empty title="There is no such transaction">Its id is unknown, or it is older than the ledger keeps.</Empty>
-      }
+      missing={["There is no such transaction", "Its id is unknown, or it is older than the ledger keeps."]}
     >
       {(chain) => chain.filter((item) => item.id === id).map((one) => <Shown key={id} one={one} chain={chain} />)}
     </Loaded>
@@ -108,10 +106,7 @@ function Settled({ of }: { readonly of: LinkedTransaction }) {
 export function OwnTransactionPage({ id }: { readonly id: string }) {
   const found = useOwnTransaction(id);
   return (
-    <Loaded
-      of={found}
-      missing={<Empty title="There is no such transaction">It may be older than the ledger keeps.</Empty>}
-    >
+    <Loaded of={found} missing={["There is no such transaction", "It may be older than the ledger keeps."]}>
       {(one) => {
         const text = (name: string) => String((one as unknown as Record<string, unknown>)[name] ?? "");
         const chain = one.chain.map((item) => ({ ...item, state: item.status, currency: text("currency") }));

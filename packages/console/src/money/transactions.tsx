@@ -8,7 +8,6 @@ import { usePages } from "../api/query.ts";
 import { shownAmount } from "../display/amount.ts";
 import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
@@ -102,9 +101,7 @@ export function Transactions({
         columns={columns}
         keyOf={({ id }) => id}
         to={pageOf}
-        empty={
-          <Empty title="No transaction">Each command of a partner makes one, and each that a switch reports.</Empty>
-        }
+        empty={["No transaction", "Each command of a partner makes one, and each that a switch reports."]}
       />
     </>
   );

@@ -6,7 +6,7 @@ import { useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { useFilters } from "../display/page.tsx";
 import { localInput, momentOfInput } from "../display/time.tsx";
-import { PartnerSelect } from "../partners/partner.tsx";
+import { PartnerFilter } from "../partners/partner.tsx";
 import { useSession } from "../session/session.ts";
 import { textFilters } from "./search.ts";
 import { reasons } from "./words.ts";
@@ -55,9 +55,7 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
             { value: "accepted", label: "Delivered" },
           ]}
         />
-        {session.kind === "operator" && (
-          <PartnerSelect value={params.get("partner")} onChange={(value) => set({ partner: value })} />
-        )}
+        {session.kind === "operator" && <PartnerFilter />}
         {choice(
           "command",
           "Command",

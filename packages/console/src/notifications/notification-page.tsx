@@ -8,7 +8,7 @@ import type { NotificationDetail } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
 import { download } from "../display/csv.ts";
-import { Empty, Failure, Loaded } from "../display/loaded.tsx";
+import { Failure, Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { useNow } from "../display/time.tsx";
@@ -34,9 +34,7 @@ export function NotificationPage({ id }: { readonly id: string }) {
   return (
     <Loaded
       of={found}
-      missing={
-        <Empty title="There is no such notification">Its id is unknown, or it is older than the history keeps.</Empty>
-      }
+      missing={["There is no such notification", "Its id is unknown, or it is older than the history keeps."]}
     >
       {(one) => <Shown one={one} />}
     </Loaded>

@@ -1,19 +1,19 @@
 import { Button, Group, Stack, Switch, Text } from "@mantine/core";
-import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
-import { api, fieldProblems } from "../api/call.ts";
+import { fieldProblems } from "../api/call.ts";
 import type { ListedNotification } from "../api/operations.ts";
+import { pageRows, usePages } from "../api/query.ts";
 import { Empty, Failure, Loading } from "../display/loaded.tsx";
 import { Page } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
-import { useMayManage, useSession } from "../session/session.ts";
+import { useMayManage } from "../session/session.ts";
 import { Filters, SavedViews } from "./filters.tsx";
 import { NotificationTable } from "./notification-table.tsx";
 import { Replay } from "./replay.tsx";
 import { type Search, searchOf, useNotificationApi } from "./search.ts";
 
-const pageRows = 50;
 const newEveryMs = 5_000;
 const followEveryMs = 2_000;
 
@@ -50,19 +50,12 @@ function Found({ search, follows, onProblems }: Shown) {
   const notificationApi = useNotificationApi();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const mayAct = useMayManage();
-  const pages = useInfiniteQuery({
-    queryKey: ["notifications", search],
-    queryFn: ({ pageParam, signal }) =>
-      notificationApi.search(
-        { ...search, limit: pageRows, ...(pageParam !== undefined && { after: pageParam }) },
-        signal,
-      ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-    placeholderData: keepPreviousData,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
-  const items = pages.data?.pages.flatMap((page) => page.items) ?? [];
+  const pages = usePages(
+    ["notifications", search],
+    (page, { signal }) => notificationApi.search({ ...search, ...page }, signal),
+    true,
+  );
+  const { items = [], next: reach = null } = pages.data ?? {};
   const newer = useNewer(search, items, pages.isSuccess, follows);
   const { refetch } = pages;
   useEffect(() => {
@@ -73,10 +66,16 @@ function Found({ search, follows, onProblems }: Shown) {
   if (pages.isPending) return <Loading />;
   if (pages.isError && Object.keys(problems).length > 0) return <Empty title="Correct the filters that are marked" />;
   if (pages.isError && items.length === 0) return <Failure error={pages.error} onRetry={() => void pages.refetch()} />;
-  const reach = pages.data?.pages.at(-1)?.next ?? null;
   return (
     <Stack gap="xs">
-      {selected.size > 0 && <Selected key={[...selected].join()} ids={[...selected]} onSent={() => pages.refetch()} />}
+      {selected.size > 0 && (
+        <Replay
+          key={[...selected].join()}
+          title={`${selected.size} selected`}
+          what="selected"
+          filter={{ ids: [...selected] }}
+        />
+      )}
       {newer > 0 && !follows && (
         <Group justify="center">
           <Button size="compact-sm" variant="light" onClick={() => void pages.refetch()}>
@@ -100,20 +99,6 @@ function Found({ search, follows, onProblems }: Shown) {
         </Group>
       )}
     </Stack>
-  );
-}
-
-/** The rows that were selected, to be sent in one step. */
-function Selected({ ids, onSent }: { readonly ids: readonly string[]; onSent(): Promise<unknown> }) {
-  const isOperator = useSession().session.kind === "operator";
-  const filter = { ids: [...ids] };
-  return (
-    <Replay
-      title={ids.length === 1 ? "1 selected" : `${ids.length} selected`}
-      what="selected"
-      redeliver={(step) => (isOperator ? api.redeliver({ filter, ...step }) : api.redeliverOwn({ filter, ...step }))}
-      onSettled={onSent}
-    />
   );
 }
 

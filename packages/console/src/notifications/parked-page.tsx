@@ -1,12 +1,9 @@
 import { Group, Select, Stack, TextInput } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
-import { api } from "../api/call.ts";
 import { usePages } from "../api/query.ts";
 import { FormProblem, hasFieldProblems, problemOf } from "../display/form.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { Page, useFilters } from "../display/page.tsx";
 import { localInput, momentOfInput } from "../display/time.tsx";
-import { PartnerSelect } from "../partners/partner.tsx";
+import { PartnerFilter } from "../partners/partner.tsx";
 import { useMayManage, useSession } from "../session/session.ts";
 import { NotificationList } from "./notification-table.tsx";
 import { Replay } from "./replay.tsx";
@@ -28,7 +25,6 @@ export function Parked() {
   const isOperator = useSession().session.kind === "operator";
   const mayAct = useMayManage();
   const notificationApi = useNotificationApi();
-  const queries = useQueryClient();
   const { params, set } = useFilters();
   const filter = {
     state: "parked" as const,
@@ -40,9 +36,7 @@ export function Parked() {
   return (
     <Stack gap="md">
       <Group gap="xs" align="start" className="filters">
-        {isOperator && (
-          <PartnerSelect label="Partner" value={params.get("partner")} onChange={(partner) => set({ partner })} />
-        )}
+        {isOperator && <PartnerFilter label="Partner" />}
         <Select
           w={260}
           label="Reason"
@@ -74,20 +68,18 @@ export function Parked() {
               key={params.toString()}
               title="Send what is parked again"
               isNothing={found.data?.items.length === 0}
-              redeliver={(step) => (isOperator ? api.redeliver : api.redeliverOwn)({ filter, ...step })}
-              onSettled={() => queries.invalidateQueries()}
+              filter={filter}
             />
           )}
           <NotificationList
             of={found}
             empty={
-              Object.keys(filter).length > 1 ? (
-                <Empty title="Nothing that is parked matches">No parked notification has all of this.</Empty>
-              ) : (
-                <Empty title="Nothing is parked">
-                  A notification is parked when its schedule has run out; it is kept, and can be sent again.
-                </Empty>
-              )
+              Object.keys(filter).length > 1
+                ? ["Nothing that is parked matches", "No parked notification has all of this."]
+                : [
+                    "Nothing is parked",
+                    "A notification is parked when its schedule has run out; it is kept, and can be sent again.",
+                  ]
             }
           />
         </>

@@ -1,17 +1,17 @@
 import { Button, Group, Progress, Select, Stack, Text } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
-import { api } from "../api/call.ts";
+import type { api } from "../api/call.ts";
+import type { Redeliveries } from "../api/operations.ts";
 import { Failure } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
 import { ComingTime, clockTime, useNow } from "../display/time.tsx";
-import { useSession } from "../session/session.ts";
+import { useNotificationApi } from "./search.ts";
 
 /** Rows per step of a replay: small enough to stop soon. */
 const stepRows = 200;
 
-type Step = Omit<NonNullable<Parameters<typeof api.redeliver>[0]>, "filter">;
 type Selection = Awaited<ReturnType<typeof api.redeliver>>["selection"];
 type Run = {
   readonly id: string | null;
@@ -23,19 +23,19 @@ type Run = {
 /** Counts first; then sends step by step, so that it can be watched and stopped. Then it shows what was delivered. */
 export function Replay({
   title,
-  redeliver,
+  filter,
   what = "parked",
   isNothing = false,
-  onSettled,
 }: {
   readonly title: string;
-  readonly redeliver: (step: Step) => ReturnType<typeof api.redeliver>;
+  readonly filter: Redeliveries["filter"];
   /** Others than parked ones are sent in one step: what was sent stays pending until it is delivered. */
   readonly what?: "parked" | "pending" | "selected";
   /** There is none to send: it is not offered. */
   readonly isNothing?: boolean;
-  readonly onSettled: () => Promise<unknown>;
 }) {
+  const { redeliverMany } = useNotificationApi();
+  const queries = useQueryClient();
   const isOneStep = what !== "parked";
   const when = what === "pending" ? "now" : "again";
   const [to, setTo] = useState<"original" | "registered">("original");
@@ -48,7 +48,7 @@ export function Replay({
     },
     [],
   );
-  const count = useMutation({ mutationFn: () => redeliver({ to, dryRun: true }) });
+  const count = useMutation({ mutationFn: () => redeliverMany({ filter, to, dryRun: true }) });
   const replay = useMutation({
     mutationFn: async (total: number) => {
       stops.current = false;
@@ -57,7 +57,8 @@ export function Replay({
       setRun({ id, total, done, state: "running" });
       while (!stops.current && done < total) {
         const limit = Math.min(stepRows, total - done);
-        const step: Awaited<ReturnType<typeof redeliver>> = await redeliver({
+        const step: Awaited<ReturnType<typeof redeliverMany>> = await redeliverMany({
+          filter,
           to,
           ...(!isOneStep && { limit }),
           ...(id !== null && { redelivery: id }),
@@ -69,7 +70,7 @@ export function Replay({
       }
       setRun({ id, total, done, state: stops.current ? "stopped" : "ended" });
     },
-    onSettled,
+    onSettled: () => queries.invalidateQueries(),
   });
   const close = () => {
     setRun(undefined);
@@ -170,10 +171,10 @@ const refreshMs = 2_000;
 
 /** The progress of a replay, until nothing of it is pending. */
 export function Delivered({ id }: { readonly id: string }) {
-  const { session } = useSession();
+  const { redelivery } = useNotificationApi();
   const found = useQuery({
     queryKey: ["redelivery", id],
-    queryFn: () => (session.kind === "operator" ? api.getRedelivery(id) : api.getOwnRedelivery(id)),
+    queryFn: () => redelivery(id),
     refetchInterval: ({ state }) => (state.data?.pending === 0 ? false : refreshMs),
   });
   if (found.data === undefined) return found.isError ? <Failure error={found.error} /> : null;

@@ -138,9 +138,10 @@ const eachMax = 8;
 async function findPages(q: string, session: Session, partners: readonly Partner[]): Promise<readonly FoundPage[]> {
   const wanted = q.toLowerCase();
   const has = (text: string) => text.toLowerCase().includes(wanted);
+  const page = (kind: FoundPage["kind"], name: string, about: string, to: string) => ({ kind, name, about, to });
   const menu = pagesOf(session)
     .filter(({ label }) => label.toLowerCase().startsWith(wanted))
-    .map(({ label, to }): FoundPage => ({ kind: "Page", name: label, about: "", to }));
+    .map(({ label, to }) => page("Page", label, "", to));
   if (session.kind === "partner") return menu;
   const [terminals, operators, settings] = await Promise.all([
     api.findTerminals({ q: q.slice(0, 128) }),
@@ -153,36 +154,18 @@ async function findPages(q: string, session: Session, partners: readonly Partner
     ...partners
       .filter(({ id, settings: { name } }) => has(name) || id === q)
       .slice(0, eachMax)
-      .map(
-        ({ id, settings }): FoundPage => ({
-          kind: "Partner",
-          name: settings.name,
-          about: settings.callBackUrl ?? "",
-          to: `/partners/${id}`,
-        }),
-      ),
-    ...terminals.items.slice(0, eachMax).map(
-      ({ tid, mid, merchantName, partnerId }): FoundPage => ({
-        kind: "Terminal",
-        name: tid,
-        about: [merchantName, mid, ofPartner(partnerId)].filter(Boolean).join(" · "),
-        to: `/partners/${partnerId}?tab=terminals`,
-      }),
-    ),
+      .map(({ id, settings: { name, callBackUrl } }) => page("Partner", name, callBackUrl ?? "", `/partners/${id}`)),
+    ...terminals.items.slice(0, eachMax).map(({ tid, mid, merchantName, partnerId }) => {
+      const about = [merchantName, mid, ofPartner(partnerId)].filter(Boolean).join(" · ");
+      return page("Terminal", tid, about, `/partners/${partnerId}?tab=terminals`);
+    }),
     ...operators.items
       .filter(({ name }) => has(name))
       .slice(0, eachMax)
-      .map(({ name, role }): FoundPage => ({ kind: "Operator", name, about: role, to: "/operators" })),
+      .map(({ name, role }) => page("Operator", name, role, "/operators")),
     ...settings.items
       .filter(({ name }) => wanted.length > 3 && has(name))
       .slice(0, eachMax)
-      .map(
-        ({ name, meaning }): FoundPage => ({
-          kind: "Setting",
-          name,
-          about: meaning,
-          to: `/settings?${new URLSearchParams({ q: name })}`,
-        }),
-      ),
+      .map(({ name, meaning }) => page("Setting", name, meaning, `/settings?${new URLSearchParams({ q: name })}`)),
   ];
 }

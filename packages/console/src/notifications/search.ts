@@ -5,6 +5,7 @@ import type {
   NotificationDetail,
   NotificationSearch,
   RedeliveredNotification,
+  RedeliveryProgress,
 } from "../api/operations.ts";
 import { useSession } from "../session/session.ts";
 
@@ -16,18 +17,24 @@ export interface NotificationApi {
   search(search: Search, signal: AbortSignal): Promise<NotificationSearch>;
   find(id: string): Promise<Detail>;
   redeliver(id: string, to: "original" | "registered"): Promise<RedeliveredNotification>;
+  redeliverMany: typeof api.redeliver;
+  redelivery(id: string): Promise<RedeliveryProgress>;
 }
 
 const ofOperator: NotificationApi = {
   search: (search, signal) => api.searchNotifications(search, { signal }),
   find: (id) => api.inspectNotification(id),
   redeliver: (id, to) => api.redeliverAnyNotification(id, { to }),
+  redeliverMany: (step) => api.redeliver(step),
+  redelivery: (id) => api.getRedelivery(id),
 };
 
 const ofPartner: NotificationApi = {
   search: ({ partner: _, ...search }, signal) => api.searchOwnNotifications(search, { signal }),
   find: (id) => api.getNotification(id),
   redeliver: (id, to) => api.redeliverNotification(id, { to }),
+  redeliverMany: ({ filter: { partner: _, ...filter }, ...step }) => api.redeliverOwn({ filter, ...step }),
+  redelivery: (id) => api.getOwnRedelivery(id),
 };
 
 export function useNotificationApi(): NotificationApi {

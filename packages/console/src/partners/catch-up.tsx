@@ -28,8 +28,7 @@ export function CatchUp() {
               title="Send what waits now"
               what="pending"
               isNothing={backlog.pending === 0}
-              redeliver={(step) => api.redeliverOwn({ filter: { state: "pending" }, ...step })}
-              onSettled={() => found.refetch()}
+              filter={{ state: "pending" }}
             />
           ) : (
             <Text c="dimmed">To send them, sign in with an API key that has the scope manage.</Text>

@@ -8,7 +8,7 @@ import type { Endpoint, EndpointCertificates } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { FormProblem, problemOf } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty, Failure } from "../display/loaded.tsx";
+import { Failure } from "../display/loaded.tsx";
 import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, duration, Time, useNow } from "../display/time.tsx";
@@ -76,12 +76,10 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
         of={found}
         columns={columns}
         keyOf={({ id }) => id}
-        empty={
-          <Empty title="No circuit was tripped">
-            An endpoint that cannot be reached, or answers 5xx, appears here. Other answers trip no circuit: each
-            notification is retried by its own schedule.
-          </Empty>
-        }
+        empty={[
+          "No circuit was tripped",
+          "An endpoint that cannot be reached, or answers 5xx, appears here. Other answers trip no circuit: each notification is retried by its own schedule.",
+        ]}
       />
     </Panel>
   );
@@ -120,7 +118,7 @@ export function Certificates({ partner }: { readonly partner?: string }) {
         of={found}
         columns={certificateColumns}
         keyOf={({ whose, target, endsAt }) => `${whose} ${target} ${endsAt}`}
-        empty={<Empty title="No callback URL is registered">Its server's certificate appears here.</Empty>}
+        empty={["No callback URL is registered", "Its server's certificate appears here."]}
       />
     </Panel>
   );
@@ -139,14 +137,9 @@ function CertificateState({ endsAt, problem }: Pick<EndpointCertificates["items"
 export function ChangeUrl() {
   const [url, setUrl] = useState("");
   const [command, setCommand] = useState<NotifiedCommand | null>(null);
-  const queries = useQueryClient();
   const change = useMutation({
     mutationFn: (callBackUrl: string | null) => api.changeCallbackUrl({ callBackUrl, ...(command && { command }) }),
-    onSuccess: (self) => {
-      setUrl("");
-      queries.setQueryData(["self"], self);
-      return queries.invalidateQueries({ queryKey: ["certificates"] });
-    },
+    onSuccess: () => setUrl(""),
   });
   const whose = command === null ? "all IPNs, unless their command has a URL of its own," : `IPNs of ${command}`;
   return (

@@ -48,7 +48,6 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
   const uses = useKeyUse(partner.id);
   const [made, setMade] = useState<Made>();
   const [overlapHours, setOverlapHours] = useState<string | number>(overlap.initial);
-  const refresh = () => queries.invalidateQueries({ queryKey: isOperator ? ["partner", partner.id] : ["self"] });
   const rotate = async (key: Kind) => {
     setMade(undefined);
     const input = { key, overlapHours: Number(overlapHours) };
@@ -61,12 +60,8 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
       </>
     );
     setMade({ title: `The new ${inSentence(key)}`, secret, about });
-    await refresh();
   };
-  const revoke = async (id: string) => {
-    await (isOperator ? api.revokeApiKey(partner.id, id) : api.revokeOwnApiKey(id));
-    await refresh();
-  };
+  const revoke = (id: string) => (isOperator ? api.revokeApiKey(partner.id, id) : api.revokeOwnApiKey(id));
   const isRevocable = (key: KeyVersion) => key.kind === "apiKey" && key.scopes !== undefined && !hasEnded(key, now);
   const newest = new Set(rotated.map((kind) => partner.keys.findLast((key) => key.kind === kind && !key.scopes)?.id));
   const columns: readonly ListColumn<KeyVersion>[] = [
@@ -169,9 +164,9 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
       {mayAdd && (
         <AddApiKey
           partnerId={isOperator ? partner.id : undefined}
-          onMade={async (next) => {
+          onMade={(next) => {
             setMade(next);
-            await refresh();
+            return queries.invalidateQueries({ queryKey: isOperator ? ["partner", partner.id] : ["self"] });
           }}
         />
       )}

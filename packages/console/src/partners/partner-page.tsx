@@ -5,7 +5,7 @@ import { api } from "../api/call.ts";
 import type { Partner } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Identifier } from "../display/copied.tsx";
-import { Empty, Failure, Loaded } from "../display/loaded.tsx";
+import { Failure, Loaded } from "../display/loaded.tsx";
 import { Page, PageTabs } from "../display/page.tsx";
 import { Replay } from "../notifications/replay.tsx";
 import { Statistics } from "../overview/figures.tsx";
@@ -23,7 +23,7 @@ import { ShowToPartner } from "./view-link.tsx";
 export function PartnerPage({ id }: { readonly id: string }) {
   const found = useQuery({ queryKey: ["partner", id], queryFn: () => api.getPartner(id) });
   return (
-    <Loaded of={found} missing={<Empty title="There is no such partner" />}>
+    <Loaded of={found} missing={["There is no such partner"]}>
       {(partner) => <Shown partner={partner} />}
     </Loaded>
   );
@@ -74,7 +74,6 @@ function Shown({ partner }: { readonly partner: Partner }) {
 const refreshMs = 10_000;
 
 function SendPending({ id }: { readonly id: string }) {
-  const queries = useQueryClient();
   const filter = { partner: id, state: "pending" } as const;
   const first = useQuery({
     queryKey: ["pending", id],
@@ -82,13 +81,7 @@ function SendPending({ id }: { readonly id: string }) {
     refetchInterval: refreshMs,
   });
   return (
-    <Replay
-      title="Send what waits now"
-      what="pending"
-      isNothing={first.data?.items.length === 0}
-      redeliver={(step) => api.redeliver({ filter, ...step })}
-      onSettled={() => queries.invalidateQueries()}
-    />
+    <Replay title="Send what waits now" what="pending" isNothing={first.data?.items.length === 0} filter={filter} />
   );
 }
 

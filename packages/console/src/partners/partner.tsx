@@ -4,6 +4,7 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { Overview, ParkedOfPartner, Partner, Trouble } from "../api/operations.ts";
 import type { ListColumn } from "../display/list.tsx";
+import { useFilters } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { useSession } from "../session/session.ts";
 
@@ -27,16 +28,9 @@ export const partnerColumnEverywhere: ListColumn<{ readonly partnerId: string | 
 /** The same where a phone has no room for it. */
 export const partnerColumn = { ...partnerColumnEverywhere, from: "tablet" } as const;
 
-export function PartnerSelect({
-  value,
-  onChange,
-  label,
-}: {
-  readonly value: string | null;
-  readonly onChange: (id: string | null) => void;
-  /** Left out: it is read out, and not seen. */
-  readonly label?: string;
-}) {
+/** The filter by partner, in the address. @param label left out: it is read out, and not seen */
+export function PartnerFilter({ label }: { readonly label?: string }) {
+  const { params, set } = useFilters();
   const partners = usePartners().data ?? [];
   return (
     <Select
@@ -48,8 +42,8 @@ export function PartnerSelect({
       limit={100}
       nothingFoundMessage="No partner has this name"
       data={partners.map(({ id, settings }) => ({ value: id, label: settings.name }))}
-      value={value}
-      onChange={onChange}
+      value={params.get("partner")}
+      onChange={(partner) => set({ partner })}
     />
   );
 }

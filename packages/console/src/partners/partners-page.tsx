@@ -102,11 +102,9 @@ function Partners() {
         keyOf={({ id }) => id}
         to={({ id }) => `/partners/${id}`}
         empty={
-          partners.data?.length === 0 ? (
-            <Empty title="No partner yet">Register the first one: its keys are shown once.</Empty>
-          ) : (
-            <Empty title="No partner has this name" />
-          )
+          partners.data?.length === 0
+            ? ["No partner yet", "Register the first one: its keys are shown once."]
+            : ["No partner has this name"]
         }
       />
     </>

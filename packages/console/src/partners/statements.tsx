@@ -7,7 +7,7 @@ import type { Batch, Problem, Settlement, StatementLine, StatementTotals } from 
 import { shownAmount } from "../display/amount.ts";
 import { download } from "../display/csv.ts";
 import { List, type ListColumn, Table } from "../display/list.tsx";
-import { Empty, Failure } from "../display/loaded.tsx";
+import { Failure } from "../display/loaded.tsx";
 import { Panel } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 
@@ -106,7 +106,7 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
           of={{ ...statement, data: found && { items: found.lines.slice(0, linesShown) } }}
           columns={lines}
           keyOf={({ id, kind }) => `${kind} ${id}`}
-          empty={<Empty title="Nothing was completed on this day">Choose another day.</Empty>}
+          empty={["Nothing was completed on this day", "Choose another day."]}
         />
         {left > 0 && <p>{left} more lines are in the CSV.</p>}
       </Panel>
@@ -115,7 +115,7 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
           of={closed}
           columns={batches}
           keyOf={({ id }) => id}
-          empty={<Empty title="No batch was settled yet">A Settlement closes a terminal's batch.</Empty>}
+          empty={["No batch was settled yet", "A Settlement closes a terminal's batch."]}
         />
       </Panel>
       <Panel title="Settlements">
@@ -123,7 +123,7 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
           of={settled}
           columns={settlements}
           keyOf={({ id }) => id}
-          empty={<Empty title="No Settlement was requested yet">Each appears here, also one that was refused.</Empty>}
+          empty={["No Settlement was requested yet", "Each appears here, also one that was refused."]}
         />
       </Panel>
     </Stack>

@@ -8,7 +8,6 @@ import { usePages } from "../api/query.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Form, useForm } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/loaded.tsx";
 import { Panel } from "../display/page.tsx";
 import { useMay } from "../session/session.ts";
 
@@ -31,7 +30,6 @@ export function Terminals({ partner }: { readonly partner: string }) {
   const queries = useQueryClient();
   const [edited, setEdited] = useState<Terminal>();
   const [saved, setSaved] = useState<Terminal>();
-  const refresh = () => queries.invalidateQueries({ queryKey: ["terminals", partner] });
   const found = usePages(["terminals", partner], (page, options) => api.listTerminals(partner, page, options));
   const columns: readonly ListColumn<Terminal>[] = [
     {
@@ -57,7 +55,7 @@ export function Terminals({ partner }: { readonly partner: string }) {
               label="Release"
               title={`Release the terminal ${one.tid}?`}
               text="It belongs to no partner then. It is refused while money is open on it."
-              onConfirm={() => api.removeTerminal(partner, one.tid).then(refresh)}
+              onConfirm={() => api.removeTerminal(partner, one.tid)}
             />
           </Group>
         ),
@@ -75,7 +73,7 @@ export function Terminals({ partner }: { readonly partner: string }) {
           onSaved={async (terminal) => {
             setEdited(undefined);
             setSaved(terminal);
-            await refresh();
+            await queries.invalidateQueries({ queryKey: ["terminals", partner] });
           }}
           onCancel={() => setEdited(undefined)}
         />
@@ -84,11 +82,10 @@ export function Terminals({ partner }: { readonly partner: string }) {
         of={found}
         columns={columns}
         keyOf={({ tid }) => tid}
-        empty={
-          <Empty title="No terminal yet">
-            Where its terminals are open, one appears here with its first command; otherwise register it.
-          </Empty>
-        }
+        empty={[
+          "No terminal yet",
+          "Where its terminals are open, one appears here with its first command; otherwise register it.",
+        ]}
       />
     </Stack>
   );

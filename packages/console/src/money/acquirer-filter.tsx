@@ -2,14 +2,12 @@ import { Select } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../api/call.ts";
-/** Chooses one of several acquirers. Nothing is shown while there is only that of the settings. */
-export function AcquirerSelect({
-  value,
-  onChange,
-}: {
-  readonly value: string | null;
-  readonly onChange: (name: string | null) => void;
-}) {
+import { useFilters } from "../display/page.tsx";
+
+/** The filter by acquirer, in the address. Nothing is shown while there is only that of the settings. */
+export function AcquirerFilter() {
+  const { params, set } = useFilters();
+  const value = params.get("acquirer");
   const registered = (useAcquirers().data?.items ?? []).map(({ name }) => name);
   if (registered.length === 0 && value === null) return null;
   // One that was removed still has transactions.
@@ -24,7 +22,7 @@ export function AcquirerSelect({
       nothingFoundMessage="No acquirer has this name"
       data={[{ value: ofSettings, label: "That of the settings" }, ...names]}
       value={value}
-      onChange={onChange}
+      onChange={(acquirer) => set({ acquirer })}
     />
   );
 }
