@@ -143,25 +143,26 @@ function knownOf(schemas: readonly (readonly [name: string, schema: Schema])[]):
 /** Fewer are shorter where they are written out. */
 const sharedFieldsMin = 4;
 /** One with so many may lack some, or ask for all or none of them. */
-const manyFieldsMin = 20;
+const manyFieldsMin = 15;
 const lackingMax = 3;
 
 /** Fields that are those of a named schema, but for the word of the command: its name, and what is their own. */
 function asAnother(fields: readonly string[], known: readonly Known[]): string | undefined {
-  return known.map((one) => inTermsOf(one, fields)).find((text) => text !== undefined);
+  const texts = known.flatMap((one) => inTermsOf(one, fields) ?? []);
+  return texts.sort((a, b) => a.length - b.length)[0];
 }
 
 function inTermsOf({ name, fields: theirs }: Known, fields: readonly string[]): string | undefined {
   const isLarge = theirs.length >= manyFieldsMin;
   const [ours, all] = [new Set(fields.map(plainField)), new Set(theirs.map(plainField))];
   const lacking = theirs.filter((field) => !ours.has(plainField(field)));
-  const isFew = isLarge ? lacking.length <= lackingMax : lacking.every(isCommandWord);
-  if (theirs.length < sharedFieldsMin || !isFew) return undefined;
   const shared = fields.filter((field) => all.has(plainField(field)));
   const own = fields.filter((field) => !all.has(plainField(field)));
+  const isNear = isLarge && lacking.length <= lackingMax && own.length < shared.length;
+  if (theirs.length < sharedFieldsMin || !(isNear || lacking.every(isCommandWord))) return undefined;
   let text = typeName(name);
   if (!shared.every((field) => theirs.includes(field))) {
-    if (!isLarge || new Set(shared.map(isOptional)).size > 1) return undefined;
+    if (!isNear || new Set(shared.map(isOptional)).size > 1) return undefined;
     text = `${shared.every(isOptional) ? "Partial" : "Required"}<${text}>`;
   }
   if (lacking.length > 0) text = `Omit<${text}, ${lacking.map((field) => `"${/^\w+/.exec(field)}"`).join(" | ")}>`;

@@ -108,7 +108,7 @@ export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & {
   tid?: string;
 };
 
-export type RefundCommand = Omit<VoidCommand, "command"> & { command: "REFUND"; amount: string; tid?: string };
+export type RefundCommand = Omit<PreauthCompleteCommand, "command"> & { command: "REFUND" };
 
 export type ReversalCommand = { command: "REVERSAL"; reqId: string; transactionId?: string; originalReqId?: string };
 

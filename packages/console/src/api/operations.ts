@@ -28,8 +28,8 @@ import type {
   KeyVersion,
   NewApiKey,
   Notification,
+  NotificationDetail,
   NotificationSearch,
-  NotificationSubject,
   ParkedOfPartner,
   PartnerApi,
   Problem,
@@ -246,23 +246,7 @@ export type ExplainedNotification = {
 
 export type FoundTerminal = Terminal & { partnerId: string };
 
-export type InspectedNotification = Notification & {
-  callBackUrl: string | null;
-  subject: NotificationSubject;
-  schedule: { beganAt: string; attempts: string[]; endsAt: string } | null;
-  attempts: {
-    attemptNo: number;
-    startedAt: string;
-    durationMs: number;
-    url: string;
-    address: string | null;
-    httpStatus: number | null;
-    reason: string | null;
-    detail: string | null;
-    answer: string | null;
-    keyId: string | null;
-    instanceId: string;
-  }[];
+export type InspectedNotification = NotificationDetail & {
   events: { kind: string; at: string; detail: Record<string, unknown> }[];
 };
 
@@ -395,39 +379,7 @@ export type PartnerRegistration = {
 
 export type ProofOfDelivery = {
   proof:
-    | {
-        issuedAt: string;
-        contentSha256: string;
-        id: string;
-        partnerId: string;
-        transactionId: string | null;
-        command: NotifiedCommand;
-        kind: IpnKind;
-        state: "pending" | "accepted" | "parked";
-        attemptsMade: number;
-        nextAttemptAt: string | null;
-        lastReason: string | null;
-        lastHttpStatus: number | null;
-        createdAt: string;
-        outcomeAt: string | null;
-        partnerName: string;
-        callBackUrl: string | null;
-        subject: NotificationSubject;
-        schedule: { beganAt: string; attempts: string[]; endsAt: string } | null;
-        attempts: {
-          attemptNo: number;
-          startedAt: string;
-          durationMs: number;
-          url: string;
-          address: string | null;
-          httpStatus: number | null;
-          reason: string | null;
-          detail: string | null;
-          answer: string | null;
-          keyId: string | null;
-          instanceId: string;
-        }[];
-      }
+    | (Omit<NotificationDetail, "waiting"> & { issuedAt: string; contentSha256: string })
     | {
         issuedAt: string;
         contentSha256: string;
