@@ -621,6 +621,20 @@ describe("status", () => {
     expect((await ok("status")).stdout).toContain("Ready");
   });
 
+  test("says how many are pending and since when, and how many are parked", async () => {
+    const nowMs = Date.now();
+    const oldestPendingAt = new Date(nowMs - 90_000).toISOString();
+    const waiting: typeof fetch = async (input, init) => {
+      const answer = await fetch(input, init);
+      if (!String(input).endsWith("/operator/v1/overview")) return answer;
+      const overview = (await answer.json()) as object;
+      return Response.json({ ...overview, pending: 3, oldestPendingAt, standing: { parked: 2 } });
+    };
+    const { stdout } = await line.run(["status"], { fetch: waiting, nowMs: () => nowMs });
+    expect(stdout).toContain("Backlog    3 pending, the oldest for 90 s\n");
+    expect(stdout).toContain("Parked     2 parked: paybell notifications list --state parked\n");
+  });
+
   test("names an endpoint that is open, and the partner whose it is", async () => {
     const gone = await service.register({ name: "Gone" });
     gone.server.answersAlways(410);

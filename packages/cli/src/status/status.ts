@@ -9,7 +9,7 @@ import type { CommandContext } from "../shell/context.ts";
 import { exitCodes } from "../shell/failure.ts";
 import { wholeNumber } from "../shell/options.ts";
 import { columns, printable, type Style, showing, styleFor } from "../shell/output.ts";
-import { isTask, type Overview, type TroubleStyle, troubleLines } from "./top.ts";
+import { isTask, type Overview, secondsSince, type TroubleStyle, troubleLines } from "./top.ts";
 
 export function statusCommand(context: CommandContext): AnyCommand {
   const made = command("status", {
@@ -57,7 +57,7 @@ function linesOf(
     ...columns(Object.entries(checks).map(([name, check]) => [`  ${signOf(check)}`, name, printable(check.detail)])),
     "",
     `Backlog    ${backlogText(backlog)}`,
-    ...(backlog === null ? [] : [`Parked     ${parkedText(backlog)}`]),
+    `Parked     ${backlog.parked === 0 ? "nothing is parked" : `${backlog.parked} parked: ${listParked}`}`,
     `Partners   ${partners.total}, ${partners.paused} paused, ${partners.disabled} disabled`,
     `Endpoints  ${endpoints.length === 0 ? "none fails" : `${endpoints.length} open or gone`}`,
     ...columns(
@@ -96,7 +96,7 @@ function backlogLines(backlog: Backlog, view: TroubleStyle): string[] {
       : troubleLines({ trouble: listed(trouble), parked: listed(parkedBecause) }, view)),
     "",
     `Pending  ${pending === 0 ? "nothing" : `${pending}, the oldest since ${oldestPendingAt}`}`,
-    `Parked   ${parked === 0 ? "nothing" : `${parked}: paybell notifications list --state parked`}`,
+    `Parked   ${parked === 0 ? "nothing" : `${parked}: ${listParked}`}`,
     `Pulled   ${pull === null ? "never" : `at ${pull.at}${left}${pull.problem === null ? "" : `: ${pull.problem}`}`}`,
   ];
 }
@@ -106,28 +106,22 @@ function signOf({ ok, detail }: DeliveryStatus["checks"][string]): string {
   return detail.startsWith("warning: ") ? "!" : "✓";
 }
 
-function parkedText({ parked }: NonNullable<DeliveryStatus["backlog"]>): string {
-  if (parked === 0) return "nothing is parked";
-  return `${parked} parked: paybell notifications list --state parked`;
-}
+const listParked = "paybell notifications list --state parked";
 
-function backlogText(backlog: DeliveryStatus["backlog"]): string {
-  if (backlog === null) return "not shown: /metrics does not answer us";
-  if (backlog.pending === 0) return "nothing is pending";
-  return `${backlog.pending} pending, the oldest for ${Math.round(backlog.oldestPendingSeconds)} s`;
+function backlogText({ pending, oldestPendingSeconds }: CountedBacklog): string {
+  return pending === 0 ? "nothing is pending" : `${pending} pending, the oldest for ${oldestPendingSeconds} s`;
 }
 
 interface DeliveryStatus extends Pick<Overview, "trouble" | "parked"> {
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
-  readonly backlog: CountedBacklog | null;
+  readonly backlog: CountedBacklog;
   readonly endpoints: readonly Endpoint[];
   /** Key versions that end within the days that were asked for, the first to end first. */
   readonly keysEnding: readonly EndingKey[];
   readonly partners: { readonly total: number; readonly paused: number; readonly disabled: number };
 }
 
-/** The backlog of all instances, as counted by the one that was asked. */
 interface CountedBacklog {
   readonly pending: number;
   /** Given up for now: they stay until they are redelivered. */
@@ -151,10 +145,9 @@ async function readStatus(
     onProgress,
   }: { keysWithinDays: number; nowMs: number; onProgress: (partners: number) => void },
 ): Promise<DeliveryStatus> {
-  const [{ trouble, parked }, readiness, backlog, open, gone] = await Promise.all([
-    operator.get<Pick<Overview, "trouble" | "parked">>("/operator/v1/overview"),
+  const [{ trouble, parked, pending, oldestPendingAt, standing }, readiness, open, gone] = await Promise.all([
+    operator.get<Overview>("/operator/v1/overview"),
     readReadiness(anyone),
-    readBacklog(anyone),
     readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
     readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "gone" }),
   ]);
@@ -167,6 +160,8 @@ async function readStatus(
     keysEnding.push(...endingKeys(partner, nowMs, untilMs));
   }
   keysEnding.sort((a, b) => (a.expiresAt < b.expiresAt ? -1 : 1));
+  const oldestPendingSeconds = secondsSince(oldestPendingAt, nowMs);
+  const backlog = { pending, parked: standing.parked, oldestPendingSeconds };
   return { trouble, parked, ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
 }
 
@@ -179,23 +174,6 @@ async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "
     // Reported below: a server with another answer is not the service.
   }
   throw noPaybell(api.baseUrl, status);
-}
-
-/** Null where the metrics are not shown to us: a proxy may keep them to itself. */
-async function readBacklog(api: Api): Promise<CountedBacklog | null> {
-  const { status, text } = await api.look("/metrics");
-  const pending = gauge(text, "paybell_notifications_pending");
-  const parked = gauge(text, "paybell_parked_notifications");
-  const oldestPendingSeconds = gauge(text, "paybell_oldest_pending_seconds");
-  if (status !== 200 || pending === undefined || parked === undefined || oldestPendingSeconds === undefined)
-    return null;
-  return { pending, parked, oldestPendingSeconds };
-}
-
-/** The value of a metric without labels, in Prometheus' text format. */
-function gauge(text: string, name: string): number | undefined {
-  const value = new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1];
-  return value === undefined ? undefined : Number(value);
 }
 
 function endingKeys({ id: partnerId, settings, keys }: RegisteredPartner, nowMs: number, untilMs: number): EndingKey[] {

@@ -78,13 +78,18 @@ interface View extends TroubleStyle {
   readonly width: number;
 }
 
+/** 0 for no time. The service's clock may be ahead of ours. */
+export function secondsSince(time: string | null, nowMs: number): number {
+  return time === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(time)) / 1_000));
+}
+
 const bars = "▁▂▃▄▅▆▇█";
 const labelWidth = 12;
 
 function overviewLines(overview: Overview, view: View): string[] {
   const { figures, pending, oldestPendingAt, standing, trouble, parked } = overview;
   const { style, width, nowMs } = view;
-  const oldestS = oldestPendingAt === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(oldestPendingAt)) / 1_000));
+  const oldestS = secondsSince(oldestPendingAt, nowMs);
   const alarming = (count: number, text: string) => (count === 0 ? style.faint(text) : style.bad(text));
   return [
     ...troubleLines({ trouble, parked }, view),
