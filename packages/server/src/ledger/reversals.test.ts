@@ -141,6 +141,14 @@ describe("a 25 to a Reversal", async () => {
     await patient.query("UPDATE reversals SET left_by = now() - interval '2 hours' WHERE transaction_id = $1", [id]);
   }
 
+  /** A try was answered, and the next one is due. */
+  async function tried(id: TransactionId, tries: number): Promise<void> {
+    // A claim is for longer.
+    const postponed =
+      "SELECT FROM reversals WHERE transaction_id = $1 AND tries = $2 AND due_at < now() + interval '6 s'";
+    await expect.poll(() => patient.query(postponed, [id, tries])).toHaveLength(1);
+  }
+
   test("is provisional while the Sale may still be booked: it is repeated, and undoes the Sale if it is", async () => {
     first.nextFares("SALE", booksLate);
     const sale = await first.ended(own, new LedgerTill().sale());
@@ -180,20 +188,33 @@ describe("a 25 to a Reversal", async () => {
   test("counts whatever was answered since: a 94 then says only that the host did not look for the Sale again", async () => {
     first.nextFares("SALE", { answers: "lost" });
     const sale = await first.ended(own, new LedgerTill().sale());
-    // A claim is for longer.
-    const postponed =
-      "SELECT FROM reversals WHERE transaction_id = $1 AND tries = $2 AND due_at < now() + interval '6 s'";
-    const tried = (tries: number) => expect.poll(() => patient.query(postponed, [sale.id, tries])).toHaveLength(1);
-    await tried(1);
+    await tried(sale.id, 1);
     for (const [nth, code] of ["91", "94"].entries()) {
       first.nextFares("REVERSAL", { declines: code });
       await patient.runDueNow();
-      await tried(nth + 2);
+      await tried(sale.id, nth + 2);
     }
     await pastTheMargin(sale.id);
     first.nextFares("REVERSAL", { declines: "94" });
     await patient.runDueNow();
     await expect.poll(() => patient.reversalOf(sale.id)).toMatchObject({ state: "PARKED", code: "94" });
+  });
+
+  test("is what an operator reads until the end; otherwise the last answer, a 94 too", async () => {
+    first.nextFares("SALE", { answers: "lost" });
+    first.nextFares("REVERSAL", { declines: "91" });
+    const sale = await first.ended(own, new LedgerTill().sale());
+    await tried(sale.id, 1);
+    for (const [nth, { code, read }] of [
+      { code: "94", read: "94" },
+      { code: "25", read: "25" },
+      { code: "94", read: "25" },
+    ].entries()) {
+      first.nextFares("REVERSAL", { declines: code });
+      await patient.runDueNow();
+      await tried(sale.id, nth + 2);
+      expect(await patient.reversalOf(sale.id)).toMatchObject({ state: "PENDING", code: read });
+    }
   });
 
   test("is provisional for the time-out and the margin together, for as long as which the claim holds", async () => {

@@ -22,7 +22,7 @@ import type { Transaction, TransactionStore } from "./store.ts";
 export interface ReversalStore {
   /** Claims due ones for `heldForMs`: no other instance sends them meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
-  /** @param responseCode the acquirer's answer; empty without one: the last one stays */
+  /** @param responseCode the acquirer's answer; empty without one: the last one stays, as a 25 does in any case */
   postpone(reversal: DueReversal, delayMs: number, responseCode: string): Promise<void>;
   /**
    * Ends a Reversal. Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves
@@ -49,7 +49,7 @@ export interface DueReversal {
   readonly queuedAtMs: number;
   /** The time since which its original has certainly left, or never will. */
   readonly sinceLeftMs: number;
-  /** The acquirer's last answer; empty: none was stored. */
+  /** The acquirer's last answer, or a 25 before it; empty: none was stored. */
   readonly lastCode: string;
 }
 
@@ -119,8 +119,7 @@ export class Reverser extends DueWork<DueReversal> {
       if (due.tries >= lateAfterTries) {
         completer.recordOnce(transaction, "reversal_late", { tries: due.tries, responseCode });
       }
-      // A duplicate says nothing new: the answer to the first try stays the last one.
-      return reversals.postpone(due, backoffMs(due.tries), responseCode === "94" ? "" : responseCode);
+      return reversals.postpone(due, backoffMs(due.tries), responseCode);
     }
     const state = after === "done" ? "DONE" : "PARKED";
     // A 25 that parks it is not that of the host which got the original.

@@ -175,7 +175,10 @@ const reversalRecord = componentOf("ReversalRecord", "A Reversal; its id is its 
   tid: z.string(),
   state: z.enum(reversalStates),
   requestedBy: described(z.guid().nullable(), "The partner's REVERSAL that waits for it"),
-  responseCode: z.string().nullable(),
+  responseCode: described(
+    z.string().nullable(),
+    "The acquirer's last answer. While it is PENDING, a 25 stays, which decides what a later 94 means",
+  ),
   acquirer,
   tries: z.int(),
   dueAt: time,
