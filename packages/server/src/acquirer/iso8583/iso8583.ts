@@ -13,7 +13,7 @@ import {
   type UnmatchedAnswer,
 } from "../acquirer.ts";
 import { HostRequests, type SignOffStore, SignOffs } from "./host-requests.ts";
-import { HeldKeyOpener, KeyExchange, type KeyOpener, type MacKeyStore } from "./key-exchange.ts";
+import { KeyExchange, KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { Turns } from "./link/exchanges.ts";
 import type { LinkEvent, LinkOptions, LinkTimings } from "./link/link.ts";
@@ -21,10 +21,10 @@ import { Links } from "./link/links.ts";
 import { Wire } from "./link/wire.ts";
 import { layoutOf, Mapping, nameOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
-import { type MacAlgorithm, MacKeys } from "./message/mac.ts";
+import { MacKeys } from "./message/mac.ts";
 import { cardNumberIn } from "./message/masking.ts";
 import { matchProblems, wantsCards } from "./profile/read.ts";
-import type { KeyExchangeProfile, NetworkName, Profile } from "./profile/schema.ts";
+import type { NetworkName, Profile } from "./profile/schema.ts";
 
 export interface Iso8583Options {
   readonly profile: Profile;
@@ -33,9 +33,7 @@ export interface Iso8583Options {
   readonly tls?: TlsOptions | undefined;
   /** Required if the profile requires MACs. */
   readonly macKey?: Buffer | undefined;
-  /** Opens keys that come over the link. Absent: one with `keyEncryptionKey`. */
-  readonly keyOpener?: KeyOpener | undefined;
-  /** Required if the profile has keys come over the link, and there is no other opener. */
+  /** Required if the profile has keys come over the link. */
   readonly keyEncryptionKey?: Buffer | undefined;
   /** The store of keys that belong to the acquirer and not to a connection. */
   readonly macKeyStore?: MacKeyStore | undefined;
@@ -267,15 +265,13 @@ function macKeysOf({ profile: { mac }, macKey, clock }: Iso8583Options): MacKeys
 }
 
 function keyExchangeOf(options: Iso8583Options, keys: MacKeys): KeyExchange | undefined {
-  const { profile, macKey, keyOpener, keyEncryptionKey, macKeyStore, clock } = options;
+  const { profile, macKey, keyEncryptionKey, macKeyStore, clock } = options;
   const { algorithm, keyExchange } = profile.mac ?? {};
   if (!keyExchange || algorithm === undefined || macKey === undefined) return undefined;
-  const opener = keyOpener ?? heldOpener(keyExchange, algorithm, keyEncryptionKey);
+  if (keyEncryptionKey === undefined) {
+    throw new RangeError("the profile has keys come over the link, and no key-encryption key is set");
+  }
+  const opener = new KeyOpener(keyExchange.encryption, algorithm, keyEncryptionKey);
   const kept = keyExchange.belongsTo === "acquirer" ? macKeyStore : undefined;
   return new KeyExchange({ profile: keyExchange, opener, keys, registered: macKey, kept, clock });
-}
-
-function heldOpener({ encryption }: KeyExchangeProfile, algorithm: MacAlgorithm, key: Buffer | undefined): KeyOpener {
-  if (key !== undefined) return new HeldKeyOpener(encryption, algorithm, key);
-  throw new RangeError("the profile has keys come over the link, and no key-encryption key is set");
 }

@@ -4,7 +4,7 @@ import { systemClock } from "../../clock.ts";
 import { Till } from "../till.fixture.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { encrypted, kek, keyMessage, registered, wireUnder, withExchange } from "./key-exchange.fixture.ts";
-import { checkValueOf, HeldKeyOpener, KeyExchange, type MacKeyStore } from "./key-exchange.ts";
+import { checkValueOf, KeyExchange, KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
 import type { IsoMessage } from "./message/codec.ts";
@@ -101,19 +101,67 @@ test("a key that cannot be kept is refused", async () => {
   expect(await sold(acquirer)).toBe("00");
 });
 
+const exchangeOf = (keys: MacKeys, kept: MacKeyStore) =>
+  new KeyExchange({
+    profile: withExchange({ belongsTo: "acquirer" }).mac?.keyExchange as KeyExchangeProfile,
+    ...{ opener: new KeyOpener("aes-ecb", "aes-cmac", kek), keys, registered, kept, clock: systemClock },
+  });
+
 test("a key stays in use, although a read of the database that began before it came has another", async () => {
   const reads: ((key: Buffer) => void)[] = [];
   const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
-  const exchange = new KeyExchange({
-    profile: withExchange({ belongsTo: "acquirer" }).mac?.keyExchange as KeyExchangeProfile,
-    ...{ opener: new HeldKeyOpener("aes-ecb", "aes-cmac", kek), keys, registered, clock: systemClock },
-    kept: { read: () => new Promise((resolve) => void reads.push(resolve)), keep: async () => undefined },
+  const exchange = exchangeOf(keys, {
+    read: () => new Promise((resolve) => void reads.push(resolve)),
+    keep: async () => undefined,
   });
   const reading = [exchange.reread(), exchange.begin()];
-  (await exchange.take(keyMessage(encrypted(second))))();
+  await exchange.take(keyMessage(encrypted(second)), () => true);
   for (const resolve of reads) resolve(third);
   await Promise.all(reading);
   expect(keys.of(Buffer.alloc(8))).toBe(new Mac("aes-cmac", second).of(Buffer.alloc(8)));
+});
+
+test("a key whose connection ended before the host got its answer is not taken up", async () => {
+  const keeping = Promise.withResolvers<void>();
+  const kept: Buffer[] = [];
+  const macKeyStore: MacKeyStore = {
+    read: async () => kept.at(-1),
+    keep: async (key) => {
+      if (kept.length === 0) await keeping.promise;
+      kept.push(key);
+    },
+  };
+  const { host, acquirer, events, happens, sends } = await hosted({ belongsTo: "acquirer" }, macKeyStore);
+  expect(await sold(acquirer)).toBe("00");
+  sends(encrypted(second));
+  await expect.poll(() => events.filter(({ kind }) => kind === "received").length).toBe(3);
+  host.breakConnections();
+  await happens("up", 2);
+  keeping.resolve();
+  await happens("key_refused");
+  expect(kept).toEqual([second, registered]);
+  expect(acquirer.health().detail).toMatch(
+    /; the key of \S+Z was refused: its connection ended before it was answered$/,
+  );
+  expect(await sold(acquirer)).toBe("00");
+});
+
+test("of keys that come one right after the other, the last one stays, however long each takes to be kept", async () => {
+  const first = Promise.withResolvers<void>();
+  const kept: Buffer[] = [];
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = exchangeOf(keys, {
+    read: async () => undefined,
+    keep: async (key) => {
+      if (key.equals(second)) await first.promise;
+      kept.push(key);
+    },
+  });
+  const taking = [second, third].map((key) => exchange.take(keyMessage(encrypted(key)), () => true));
+  setImmediate(first.resolve);
+  await Promise.all(taking);
+  expect(kept).toEqual([second, third]);
+  expect(keys.of(Buffer.alloc(8))).toBe(new Mac("aes-cmac", third).of(Buffer.alloc(8)));
 });
 
 test("a key is requested after the sign-on, and again when it is due", async () => {
@@ -224,7 +272,7 @@ test("the check value of an AES key is the CMAC of zeros", () => {
 const hex = (text: string) => Buffer.from(text, "hex");
 
 test("AES key wrap is that of RFC 3394 (4.1)", () => {
-  const opener = new HeldKeyOpener("aes-kw", "aes-cmac", hex("000102030405060708090A0B0C0D0E0F"));
+  const opener = new KeyOpener("aes-kw", "aes-cmac", hex("000102030405060708090A0B0C0D0E0F"));
   const wrapped = hex("1FA68B0A8112B447AEF34BD8FB5A7B829D3E862371D2CFE5");
   expect(opener.open(wrapped, "").toString("hex")).toBe("00112233445566778899aabbccddeeff");
   wrapped[3] = 0;
@@ -236,15 +284,15 @@ test("a key opens under its key-encryption key, if the check value is its own", 
   const key = hex("11223344556677889900aabbccddeeff");
   const cipher = createCipheriv("des-ede3", Buffer.concat([kek, kek.subarray(0, 8)]), null).setAutoPadding(false);
   const encrypted = cipher.update(key);
-  const opener = new HeldKeyOpener("tdes-ecb", "x9.19", kek);
+  const opener = new KeyOpener("tdes-ecb", "x9.19", kek);
   const checkValue = checkValueOf("x9.19", key).subarray(0, 3).toString("hex");
   expect(opener.open(encrypted, checkValue)).toEqual(key);
   expect(opener.open(encrypted, "")).toEqual(key);
   expect(() => opener.open(encrypted, "000000")).toThrow("the check value does not match the key");
   expect(() => opener.open(encrypted.subarray(1), "")).toThrow("the key cannot be decrypted");
-  expect(() => new HeldKeyOpener("tdes-ecb", "x9.19", Buffer.alloc(8))).toThrow("has 16 or 24 bytes");
+  expect(() => new KeyOpener("tdes-ecb", "x9.19", Buffer.alloc(8))).toThrow("has 16 or 24 bytes");
   const aes = createCipheriv("aes-128-ecb", kek, null).setAutoPadding(false);
-  expect(new HeldKeyOpener("aes-ecb", "aes-cmac", kek).open(aes.update(key), "")).toEqual(key);
+  expect(new KeyOpener("aes-ecb", "aes-cmac", kek).open(aes.update(key), "")).toEqual(key);
 });
 
 test("the check value of a DES key is that of zeros, as banks print it", () => {

@@ -34,6 +34,7 @@ export class KeyExchange {
   #refused = "";
   /** Keys that this process took: what is read must not be older. */
   #takes = 0;
+  #taking: Promise<void> = Promise.resolve();
 
   constructor(parts: KeyExchangeParts) {
     this.#parts = parts;
@@ -75,23 +76,35 @@ export class KeyExchange {
   }
 
   /**
-   * Takes the key of a message. It is kept before anything is sent under it.
+   * Takes up the key of a message, after those that came before it. It is kept before anything is sent under it.
    *
-   * @returns what puts it into use
+   * @param approve tells the host that it came, under the key before it; false if that cannot be sent: then the host
+   * does not use it
    * @throws IsoFormatError if the message has none; RangeError if it cannot be decrypted
    */
-  async take(message: IsoMessage): Promise<() => void> {
+  take(message: IsoMessage, approve: () => boolean): Promise<void> {
+    const taken = this.#taking.then(() => this.#take(message, approve));
+    this.#taking = taken.catch(() => undefined);
+    return taken;
+  }
+
+  async #take(message: IsoMessage, approve: () => boolean): Promise<void> {
     const { profile, opener, keys, kept } = this.#parts;
     const encrypted = partOf(message, profile.key);
     if (encrypted === "") throw new IsoFormatError("the message contains no key");
     const checkValue = profile.checkValue === null ? "" : partOf(message, profile.checkValue);
-    const key = await opener.open(Buffer.from(encrypted, "hex"), checkValue);
+    const key = opener.open(Buffer.from(encrypted, "hex"), checkValue);
+    const before = keys.inUse;
     await kept?.keep(key);
-    return () => {
-      this.#takes += 1;
-      keys.replace(key);
-      this.#taken("came");
-    };
+    try {
+      if (!approve()) throw new Error("its connection ended before it was answered");
+    } catch (error) {
+      await kept?.keep(before);
+      throw error;
+    }
+    this.#takes += 1;
+    keys.replace(key);
+    this.#taken("came");
   }
 
   /** A key could not be taken up. */
@@ -117,20 +130,11 @@ function partOf({ fields }: IsoMessage, { field, from, characters }: KeyExchange
 /** The encryption of a key that comes over the link. */
 type KeyEncryption = "tdes-ecb" | "aes-ecb" | "aes-kw";
 
-/** Opens keys that come over the link. Another one may leave the key-encryption key in a security module. */
-export interface KeyOpener {
-  /**
-   * @param checkValue in hexadecimal; empty: the host sends none
-   * @throws RangeError if it cannot be decrypted, or the check value does not match. Its message has no key.
-   */
-  open(encrypted: Buffer, checkValue: string): Buffer | Promise<Buffer>;
-}
-
 const keyWrapIv = Buffer.from("a6a6a6a6a6a6a6a6", "hex");
 const blockBytes = 16;
 
-/** Opens keys with a key-encryption key that this process holds. */
-export class HeldKeyOpener implements KeyOpener {
+/** Opens keys that come over the link, with their key-encryption key. */
+export class KeyOpener {
   readonly #encryption: KeyEncryption;
   readonly #algorithm: MacAlgorithm;
   readonly #key: Buffer;
@@ -146,6 +150,10 @@ export class HeldKeyOpener implements KeyOpener {
     this.#key = key;
   }
 
+  /**
+   * @param checkValue in hexadecimal; empty: the host sends none
+   * @throws RangeError if it cannot be decrypted, or the check value does not match. Its message has no key.
+   */
   open(encrypted: Buffer, checkValue: string): Buffer {
     const key = this.#decrypted(encrypted);
     const expected = checkValueOf(this.#algorithm, key).subarray(0, checkValue.length / 2);

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { hostAndPort } from "../../config/kinds.ts";
 import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
-import { HeldKeyOpener } from "../iso8583/key-exchange.ts";
+import { KeyOpener } from "../iso8583/key-exchange.ts";
 import type { Host, TlsOptions } from "../iso8583/link/connection.ts";
 import { Mac } from "../iso8583/message/mac.ts";
 import { idleProblems, matchProblems, ProfileError, readProfile } from "../iso8583/profile/read.ts";
@@ -283,7 +283,7 @@ function keyProblems(mac: Profile["mac"], { macKey, keyEncryptionKey }: Secrets)
   problems.push(...key.problems.map((rule) => wrong("macKey", rule)));
   if (keyExchange === null) return problems;
   const kek = Buffer.from(keyEncryptionKey, "hex");
-  const opener = problemsOf(() => new HeldKeyOpener(keyExchange.encryption, algorithm, kek));
+  const opener = problemsOf(() => new KeyOpener(keyExchange.encryption, algorithm, kek));
   return [...problems, ...opener.problems.map((rule) => wrong("keyEncryptionKey", rule))];
 }
 

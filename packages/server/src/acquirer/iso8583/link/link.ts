@@ -292,7 +292,8 @@ export class Link {
       const answer = await this.#askNetwork(session, request);
       const code = this.#options.network.codeOf(answer, "keyRequest");
       if (code !== approved) throw new Error(`the host refused a new key with ${code || "no response code"}`);
-      (await keys.take(answer))();
+      // The host uses it since its answer.
+      await keys.take(answer, () => true);
       this.#options.onEvent({ kind: "key", host: session.name, detail: "asked for" });
     } catch (error) {
       const detail = messageOf(error);
@@ -307,9 +308,7 @@ export class Link {
     const { onEvent } = this.#options;
     const host = session.name;
     try {
-      const use = await keys.take(request);
-      this.#sendOn(session, approvalOf(request));
-      use();
+      await keys.take(request, () => this.#sendOn(session, approvalOf(request)));
       onEvent({ kind: "key", host, detail: "sent by the host" });
     } catch (error) {
       onEvent({ kind: "key_refused", host, detail: messageOf(error) });

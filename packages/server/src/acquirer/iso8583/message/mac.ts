@@ -25,6 +25,10 @@ export class MacKeys {
     this.#mac = this.#of(key);
   }
 
+  get inUse(): Buffer {
+    return this.#key;
+  }
+
   /**
    * From now on messages have a MAC under this key.
    *
