@@ -68,10 +68,10 @@ export class HostedBank implements OtherBank {
 
   async books(idOf: (tid: string, traceNo: string) => string | undefined): Promise<BankBooks> {
     const bookings = (await this.#lines("books")).map((line) => {
-      const [key = "", , , , standing = ""] = line.split(" ");
+      const [key = "", , , , state = ""] = line.split(" ");
       const [, traceNo = "", , tid = ""] = key.split("|");
       const transactionId = idOf(tid, traceNo) ?? `${tid} ${traceNo}`;
-      return { tid, transactionId, standing: standing as ReturnType<BankBooks["all"]>[number]["standing"] };
+      return { tid, transactionId, state: state as ReturnType<BankBooks["all"]>[number]["state"] };
     });
     const batches = (await this.#lines("batches")).map((line) => line.split(" "));
     return {

@@ -116,9 +116,7 @@ interface MessageHeader {
 
 export type AcquirerMessage =
   | AuthorisationMessage
-  | PreAuthCompleteMessage
-  | RefundMessage
-  | VoidMessage
+  | FollowUpMessage
   | ReversalMessage
   | SettlementMessage
   | BatchUploadMessage
@@ -182,42 +180,30 @@ export interface OriginalReference {
   readonly refId: string;
 }
 
-/** MTI 0220: charges what a PreAuth holds, or less. */
-export interface PreAuthCompleteMessage extends MessageHeader, Money, Partial<Card> {
-  readonly command: "PREAUTH_COMPLETE";
+/** A message about an earlier one. */
+interface Following extends MessageHeader, Money, Partial<Card> {
   readonly invoiceNo: string;
-  readonly batchNo: string;
-  readonly original: OriginalReference;
-}
-
-/** MTI 0200: returns a part of a settled Sale or PreAuth-Complete, or all. It counts in the batch that is open then. */
-export interface RefundMessage extends MessageHeader, Money, Partial<Card> {
-  readonly command: "REFUND";
-  readonly invoiceNo: string;
-  readonly batchNo: string;
-  readonly original: OriginalReference;
-}
-
-/** MTI 0200: cancels a Sale or a PreAuth-Complete of the open batch, or a PreAuth. The amount is the original's. */
-export interface VoidMessage extends MessageHeader, Money, Partial<Card> {
-  readonly command: "VOID";
-  readonly invoiceNo: string;
-  /** Empty for a PreAuth's. */
+  /** Empty for a PreAuth's Void. */
   readonly batchNo: string;
   readonly original: OriginalReference;
 }
 
 /**
- * MTI 0400 or 0420: reverses one message whose outcome is unknown or invalid. Answered 00 if it was reversed, 25 if
- * the acquirer has not seen it. It may still see it then, and not every host remembers the Reversal.
+ * PREAUTH_COMPLETE, MTI 0220: charges what a PreAuth holds, or less. REFUND, 0200: returns a part of a settled Sale or
+ * PreAuth-Complete, or all, in the batch that is open then. VOID, 0200: cancels a Sale or PreAuth-Complete of the open
+ * batch, or a PreAuth; its amount is the original's.
  */
-export interface ReversalMessage extends MessageHeader, Money, Partial<Card> {
+export interface FollowUpMessage extends Following {
+  readonly command: "PREAUTH_COMPLETE" | "REFUND" | "VOID";
+}
+
+/**
+ * MTI 0400 or 0420: reverses one message whose outcome is unknown or invalid. Its invoiceNo and batchNo are the
+ * original's. Answered 00 if that was reversed, 25 if the acquirer has not seen it. It may still see it then, and not
+ * every host remembers the Reversal.
+ */
+export interface ReversalMessage extends Following {
   readonly command: "REVERSAL";
-  /** Its original's. */
-  readonly invoiceNo: string;
-  /** Its original's; empty if that belongs to no batch. */
-  readonly batchNo: string;
-  readonly original: OriginalReference;
 }
 
 /** The totals of a terminal's batch by each side's own count: the acquirer answers 95 if its own differ. */
@@ -308,16 +294,6 @@ export function askedBy(acquirer: Acquirer, ask: Acquirer["ask"]): Acquirer {
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-}
-
-/** Only the acquirer of the settings. Null: there is none, and commands are refused. */
-export function onlyAcquirer(acquirer: Acquirer | null): Acquirers {
-  const names = acquirer === null ? [] : [""];
-  return {
-    of: (name) => (name === "" ? (acquirer ?? noAcquirer) : noAcquirer),
-    has: (name) => names.includes(name),
-    names: () => names,
-  };
 }
 
 /** No acquirer at all: nothing is sent. Work left open by an earlier one waits for the next one. */

@@ -4,16 +4,14 @@ import type {
   AuthorisationMessage,
   BatchTotals,
   BatchUploadMessage,
+  FollowUpMessage,
   LogonMessage,
   OriginalReference,
-  PreAuthCompleteMessage,
-  RefundMessage,
   ReversalMessage,
   SettlementMessage,
-  VoidMessage,
 } from "./acquirer.ts";
 
-export type TillMoneyMessage = AuthorisationMessage | PreAuthCompleteMessage | RefundMessage | VoidMessage;
+export type TillMoneyMessage = AuthorisationMessage | FollowUpMessage;
 
 export const emptyTotals: BatchTotals = {
   currency: "VND",
@@ -54,22 +52,18 @@ export class Till {
     return { command: "PREAUTH", ...this.#header(), ...this.#money(amountMinor), batchNo: "", ...card(cardToken) };
   }
 
-  complete(
-    preAuth: TillMoneyMessage,
-    answer: AcquirerAnswer,
-    amountMinor = preAuth.amountMinor,
-  ): PreAuthCompleteMessage {
+  complete(preAuth: TillMoneyMessage, answer: AcquirerAnswer, amountMinor = preAuth.amountMinor): FollowUpMessage {
     const original = referenceTo(preAuth, answer);
     const money = this.#money(amountMinor);
     return { command: "PREAUTH_COMPLETE", ...this.#header(), ...money, batchNo: this.batchNo, original };
   }
 
-  refund(refunded: TillMoneyMessage, answer: AcquirerAnswer, amountMinor = refunded.amountMinor): RefundMessage {
+  refund(refunded: TillMoneyMessage, answer: AcquirerAnswer, amountMinor = refunded.amountMinor): FollowUpMessage {
     const original = referenceTo(refunded, answer);
     return { command: "REFUND", ...this.#header(), ...this.#money(amountMinor), batchNo: this.batchNo, original };
   }
 
-  void(voided: TillMoneyMessage, answer: AcquirerAnswer): VoidMessage {
+  void(voided: TillMoneyMessage, answer: AcquirerAnswer): FollowUpMessage {
     const original = referenceTo(voided, answer);
     const batchNo = voided.command === "PREAUTH" ? "" : this.batchNo;
     return { command: "VOID", ...this.#header(), ...this.#money(voided.amountMinor), batchNo, original };

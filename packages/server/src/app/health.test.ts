@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { onlyAcquirer } from "../acquirer/acquirer.ts";
+import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { createMetrics } from "../metrics.ts";
 import { health, serviceStatusOf } from "./health.ts";

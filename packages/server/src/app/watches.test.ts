@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { type Acquirer, type AcquirerHealth, type Acquirers, onlyAcquirer } from "../acquirer/acquirer.ts";
+import type { Acquirer, AcquirerHealth, Acquirers } from "../acquirer/acquirer.ts";
+import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import type { NewEvent } from "../events.ts";
 import { createLog } from "../log.ts";

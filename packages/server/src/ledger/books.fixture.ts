@@ -64,7 +64,7 @@ function expectBooksToAgree(books: BankBooks, rows: readonly Row[], tills: reado
     if (!tids.has(booking.tid)) continue;
     const row = byId.get(booking.transactionId);
     if (row === undefined) throw new Error(`The bank booked ${booking.transactionId}, which the ledger does not hold.`);
-    const charged = booking.standing !== "declined" && booking.standing !== "reversed";
+    const charged = booking.state !== "declined" && booking.state !== "reversed";
     const stands = row.state === "SUCCESS" && row.reversal_state !== "done";
     expect(charged, `whether the ${row.command} ${row.id} is charged, told as ${row.state}`).toBe(stands);
   }
@@ -84,7 +84,7 @@ function expectBooksToAgree(books: BankBooks, rows: readonly Row[], tills: reado
             : follower.reversal_state === "done"
               ? ["stands"]
               : ["completed"];
-    expect(expected, `the bank's ${row.command} ${row.id}`).toContain(books.find(row.id)?.standing);
+    expect(expected, `the bank's ${row.command} ${row.id}`).toContain(books.find(row.id)?.state);
   }
 }
 

@@ -1,7 +1,8 @@
 import { createSecretKey } from "node:crypto";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { dumpRows } from "../../../../test/support/rows.ts";
-import { type AcquirerMessage, onlyAcquirer } from "../acquirer/acquirer.ts";
+import type { AcquirerMessage } from "../acquirer/acquirer.ts";
+import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { type ChainId, newId } from "../ids.ts";
 import { createLog } from "../log.ts";

@@ -45,8 +45,8 @@ export type ScriptedLink = Acquirer & Pick<SimulatedAcquirer, "behave">;
 
 /** The books of a bank, with which an audit compares the ledger. */
 export type BankBooks = Pick<SimulatedBank, "settledBatch"> & {
-  all(): readonly Pick<BookingView, "tid" | "transactionId" | "standing">[];
-  find(transactionId: string): Pick<BookingView, "standing"> | undefined;
+  all(): readonly Pick<BookingView, "tid" | "transactionId" | "state">[];
+  find(transactionId: string): Pick<BookingView, "state"> | undefined;
 };
 
 /** A bank elsewhere, in place of the strict one. */

@@ -18,7 +18,7 @@ describe("a command that the acquirer does not answer in time", () => {
       facts: { fields: { status: "ERROR", isoResponseCode: "68", refId: "" } },
     });
     await bench.reversed(sale.id);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
     expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
   });
@@ -29,7 +29,7 @@ describe("a command that the acquirer does not answer in time", () => {
     expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "85" } } });
     expect((await instance.eventOf("answer_in_doubt", sale.id)).detail).toEqual({ responseCode: "85" });
     await bench.reversed(sale.id);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test("has its Reversal repeated until it is answered, while the original is locked", async () => {
@@ -52,9 +52,9 @@ describe("a command that the acquirer does not answer in time", () => {
     await expect
       .poll(bench.afterDue(() => bench.reversalOf(firstVoid.id)))
       .toMatchObject({ state: "DONE", code: "00" });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "stands" });
     expect(await instance.ended(partner, till.void(sale))).toMatchObject({ state: "SUCCESS" });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "voided" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "voided" });
   });
 
   test("is reversed with 25 if it never reached the acquirer, and stays reversed if it arrives later", async () => {
@@ -87,7 +87,7 @@ describe("a command that the acquirer does not answer in time", () => {
       expect(first).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "68" } } });
       await bench.reversed(first.id);
       expect(await instance.ended(partner, till.complete(preAuth))).toMatchObject({ state: "SUCCESS" });
-      expect(bench.bank.find(preAuth.id)).toMatchObject({ standing: "completed" });
+      expect(bench.bank.find(preAuth.id)).toMatchObject({ state: "completed" });
     },
   );
 
@@ -155,7 +155,7 @@ describe("a 25 to a Reversal", async () => {
     expect(field(sale, "isoResponseCode")).toBe("68");
     await expect.poll(() => patient.bank.find(sale.id), { interval: 5 }).toBeDefined();
     await expect.poll(patient.afterDue(() => patient.reversalOf(sale.id))).toMatchObject({ state: "DONE", code: "00" });
-    expect(patient.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(patient.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test("is waited for by the partner's REVERSAL of the timed-out Sale: 202, and no second one meanwhile", async () => {
@@ -249,7 +249,7 @@ describe("a 25 to a Reversal", async () => {
     leaves.go();
     await expect.poll(() => patient.bank.find(sale.id), { interval: 5 }).toBeDefined();
     await expect.poll(patient.afterDue(() => patient.reversalOf(sale.id))).toMatchObject({ state: "DONE", code: "00" });
-    expect(patient.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(patient.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test.each(["another host", "an unknown host"])("parks it after the schedule if %s got the Sale", async (where) => {
@@ -331,7 +331,7 @@ describe("a late answer", () => {
     await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
     expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test("that is an approval repeats the Reversal, also if the database fails at that moment", async () => {
@@ -344,7 +344,7 @@ describe("a late answer", () => {
     await failed;
     await bench.query("ALTER TABLE reversals_away RENAME TO reversals");
     await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test("that arrives during the first Reversal causes it to be sent again", async () => {
@@ -452,7 +452,7 @@ test.each(["08", "10", "11", "16"])(
       facts: { fields: { isoResponseCode: code, refId: expect.stringMatching(/^\d{12}$/) } },
     });
     await bench.reversed(sale.id);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
     expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
   },
 );
@@ -495,7 +495,7 @@ describe("a partner's REVERSAL", () => {
         facts: { fields: { isoResponseCode: "00" } },
       });
       expect(field(reversal, "traceNo")).toBe(field(sale, "traceNo"));
-      expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+      expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
       expect(await instance.find(partner, sale.id)).toMatchObject({ state: "SUCCESS", reversal: "done" });
       expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
       expect(await bench.ipnsOf(reversal.id)).toEqual([]);
@@ -517,7 +517,7 @@ describe("a partner's REVERSAL", () => {
     instance.life.breaksAt(call, isAfterInit, away);
     const { transaction } = await instance.run(partner, till.reversal(sale));
     expect(await instance.endOf(transaction)).toMatchObject({ command: "REVERSAL", state: "SUCCESS" });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test.each([
@@ -538,11 +538,11 @@ describe("a partner's REVERSAL", () => {
     const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth());
     await instance.ended(partner, till.reversal(preAuth));
-    expect(bench.bank.find(preAuth.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(preAuth.id)).toMatchObject({ state: "reversed" });
     const other = await instance.ended(partner, till.preAuth());
     const complete = await instance.ended(partner, till.complete(other));
     await instance.ended(partner, till.reversal(complete));
-    expect(bench.bank.find(complete.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(complete.id)).toMatchObject({ state: "reversed" });
     await expect(instance.run(partner, till.complete(other))).rejects.toMatchObject({ code: "already_completed" });
   });
 
@@ -558,10 +558,10 @@ describe("a partner's REVERSAL", () => {
     instance.nextFares("REVERSAL", { declines: "12" });
     answer.go();
     await expect.poll(() => instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "parked" });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "stands" });
     begin.release();
     expect(await reversing).toMatchObject({ state: "SUCCESS" });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test("of a Sale in flight ends it at once as ERROR 68; its late approval repeats the Reversal", async () => {
@@ -575,7 +575,7 @@ describe("a partner's REVERSAL", () => {
     answer.go();
     await instance.eventOf("late_approval", sale.id);
     await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
     const [ipn, ...others] = await bench.ipnsOf(sale.id);
     expect(ipn?.fields).toMatchObject({ status: "ERROR", isoResponseCode: "68" });
     expect(others).toEqual([]);
@@ -635,7 +635,7 @@ describe("a partner's REVERSAL", () => {
       expect(reversal).toMatchObject({ status: "fulfilled", value: { state: "SUCCESS" } });
       if (sale.status === "rejected") expect(sale.reason).toMatchObject({ code: "reversed_before_arrival" });
       else {
-        await expect.poll(() => bench.bank.find(sale.value.id)?.standing ?? "reversed").toBe("reversed");
+        await expect.poll(() => bench.bank.find(sale.value.id)?.state ?? "reversed").toBe("reversed");
       }
     }
   });

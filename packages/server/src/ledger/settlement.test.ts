@@ -165,7 +165,7 @@ describe("a settlement", () => {
     // Its looks at the terminal were no tries of the message.
     // A Reversal that was made due while it was on its way is sent again, perhaps after it.
     expect(asked.filter(({ command }) => command === "SETTLEMENT")).toMatchObject([{ repeat: false }]);
-    expect(bench.bank.find(timedOut.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(timedOut.id)).toMatchObject({ state: "reversed" });
   });
 
   test("that the acquirer refuses reopens the batch under its number, with an event that has the totals", async () => {

@@ -31,7 +31,7 @@ describe("a Void", () => {
     expect(Number(traceNo)).toBe(Number(field(sale, "traceNo")) + 1);
     expect(transDateTime).not.toBe(field(sale, "transDateTime"));
     expect(await bench.ipnsOf(voiding.id)).toEqual([voiding.facts]);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "voided" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "voided" });
   });
 
   test("uses its own fields if given, and never its original's callBackUrl", async () => {
@@ -171,7 +171,7 @@ describe("a PreAuth", () => {
       refId: expect.stringMatching(/^\d{12}$/),
       traceNo: expect.stringMatching(sixDigits),
     });
-    expect(bench.bank.find(complete.id)).toMatchObject({ standing: "stands", amountMinor: 100_000n });
+    expect(bench.bank.find(complete.id)).toMatchObject({ state: "stands", amountMinor: 100_000n });
     const settled = await instance.ended(partner, till.settlement());
     expect(settled.facts).toMatchObject({
       fields: { batchNo: "000003", saleQuantity: "1", saleTotalAmount: "100000" },
@@ -199,7 +199,7 @@ describe("a PreAuth", () => {
     const { fields } = complete.facts;
     expect(fields).toMatchObject({ status: "SUCCESS", tid: other.tid, mid: till.mid, deviceId: "" });
     expect(fields).toMatchObject({ traceNo: "000003", invoiceNo: "000003", batchNo: "000001" });
-    expect(bench.bank.find(complete.id)).toMatchObject({ tid: other.tid, standing: "stands" });
+    expect(bench.bank.find(complete.id)).toMatchObject({ tid: other.tid, state: "stands" });
     const there = await instance.ended(partner, other.settlement());
     expect(there.facts.fields).toMatchObject({ status: "SUCCESS", saleQuantity: "3", saleTotalAmount: "390000" });
     const here = await instance.ended(partner, till.settlement());
@@ -258,7 +258,7 @@ describe("a PreAuth", () => {
       const late = instance.run(partner, till.complete(expired));
       await expect(late).rejects.toMatchObject({ status: 409, code: "preauth_expired" });
       expect(await instance.ended(partner, till.void(expired))).toMatchObject({ state: "SUCCESS" });
-      expect(bench.bank.find(expired.id)).toMatchObject({ standing: "voided" });
+      expect(bench.bank.find(expired.id)).toMatchObject({ state: "voided" });
     } finally {
       bench.aheadMs = 0;
     }

@@ -46,7 +46,7 @@ describe("an instance that crashes", () => {
       expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "96", refId: "" } } });
       expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
       await bench.reversed(sale.id, code);
-      expect(bench.bank.find(sale.id)?.standing ?? "reversed").toBe("reversed");
+      expect(bench.bank.find(sale.id)?.state ?? "reversed").toBe("reversed");
       expect(instance.events).toMatchObject([{ kind: "in_doubt", subjectId: sale.id }]);
       expect(await instance.ended(partner, request)).toMatchObject({ id: sale.id, state: "ERROR" });
       expect(await instance.takeOver(partner)).toBe(0);
@@ -60,7 +60,7 @@ describe("an instance that crashes", () => {
     expect(await instance.takeOver(partner)).toBe(0);
     const sale = await instance.ended(partner, request);
     expect(sale).toMatchObject({ state: "SUCCESS", notification: { state: "pending" } });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "stands" });
   });
 
   test.each(["VOID", "PREAUTH_COMPLETE"] as const)(
@@ -112,7 +112,7 @@ describe("an instance that crashes", () => {
     await bench.runDueNow();
     await bench.reversed(sale.id);
     expect(next.life.lives).toBe(true);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
     expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
   });
 
@@ -133,7 +133,7 @@ describe("an instance that crashes", () => {
     await bench.runDueNow();
     await taken;
     expect(await instance.ended(partner, request)).toMatchObject({ command: "REVERSAL", state: "SUCCESS" });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
     await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "already_reversed" });
     expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
   });
@@ -153,7 +153,7 @@ describe("an instance that crashes", () => {
     const sale = await instance.ended(partner, request);
     expect(sale.state).toBe("ERROR");
     await bench.reversed(sale.id);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
     expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
   });
 
@@ -240,7 +240,7 @@ describe("an instance that lives", () => {
       facts: { fields: { isoResponseCode: "96" } },
     });
     expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
   test("takes over again what it could not end the first time", async () => {
@@ -324,7 +324,7 @@ describe("an instance that lives", () => {
     expect(sale).toMatchObject({ state: "SUCCESS" });
     expect(instance.events).toEqual([]);
     expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "stands" });
   });
 
   test("leaves alone a command that begins while it looks for its own", async () => {

@@ -15,7 +15,7 @@ import {
 import { HostRequests, type SignOffStore, SignOffs } from "./host-requests.ts";
 import { KeyExchange, KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
-import { Turns } from "./link/exchanges.ts";
+import { KeyLocks } from "./link/exchanges.ts";
 import type { LinkEvent, LinkOptions, LinkTimings } from "./link/link.ts";
 import { Links } from "./link/links.ts";
 import { Wire } from "./link/wire.ts";
@@ -63,7 +63,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly reversalMarginMs: number;
   readonly #mapping: Mapping;
   readonly #link: Links;
-  readonly #turns: Turns;
+  readonly #locks: KeyLocks;
   readonly #tokens: RegExp;
   readonly #clock: Clock;
   readonly #name: string;
@@ -95,7 +95,7 @@ export class Iso8583Acquirer implements Acquirer {
     this.approvals = this.#mapping.approvals;
     this.wantsCards = wantsCards(profile);
     this.reversalMarginMs = profile.timings.reversalMarginMs;
-    this.#turns = new Turns({ oneAtATime: matchProblems(profile).length > 0 });
+    this.#locks = new KeyLocks({ oneAtATime: matchProblems(profile).length > 0 });
     const macKeys = macKeysOf(options);
     this.#keys = macKeys && keyExchangeOf(options, macKeys);
     const wire = new Wire({
@@ -132,7 +132,7 @@ export class Iso8583Acquirer implements Acquirer {
   connect(): void {
     if (this.#closed || this.#hasBegun) return;
     this.#hasBegun = true;
-    if (this.#earlierTimeoutMs !== undefined) this.#turns.begin(this.#earlierTimeoutMs + this.reversalMarginMs);
+    if (this.#earlierTimeoutMs !== undefined) this.#locks.lockAll(this.#earlierTimeoutMs + this.reversalMarginMs);
     this.#link.start();
   }
 
@@ -153,9 +153,9 @@ export class Iso8583Acquirer implements Acquirer {
     if (!this.#link.isUp && !(await this.#link.isUpWithin(Math.min(timeoutMs, linkWaitMsMax)))) {
       throw new NotSent(`No host of the acquirer is connected: ${this.#link.state().detail}`);
     }
-    const taking = this.#turns.take(this.#mapping.keyOf(request), identityOf(message), timeoutMs / 2);
-    const turn = taking instanceof Promise ? await taking : taking;
-    if (turn === undefined) throw new NotSent("The host could not tell its answer from that of another request");
+    const locking = this.#locks.lock(this.#mapping.keyOf(request), identityOf(message), timeoutMs / 2);
+    const lock = locking instanceof Promise ? await locking : locking;
+    if (lock === undefined) throw new NotSent("The host could not tell its answer from that of another request");
     const site = this.#link.host;
     const leftMs = Math.max(1, timeoutMs - (this.#clock.monotonicMs() - startedMs));
     const sentMs = this.#clock.monotonicMs();
@@ -165,15 +165,15 @@ export class Iso8583Acquirer implements Acquirer {
       answer = await this.#link.request(request, {
         timeoutMs: leftMs,
         onLateAnswer: (late) => {
-          turn.end();
+          lock.release();
           onLateAnswer(this.#mapping.answer(late, request, nameOf(message)));
         },
         onSent: onSent && ((host) => onSent({ host, mti: request.mti })),
       });
-      turn.end();
+      lock.release();
     } catch (error) {
-      if (error instanceof NotSent) turn.end();
-      else turn.endUnanswered(sentMs + leftMs + this.reversalMarginMs - this.#clock.monotonicMs());
+      if (error instanceof NotSent) lock.release();
+      else lock.releaseUnanswered(sentMs + leftMs + this.reversalMarginMs - this.#clock.monotonicMs());
       throw error;
     }
     const read = this.#mapping.answer(answer, request, nameOf(message));
@@ -214,7 +214,7 @@ export class Iso8583Acquirer implements Acquirer {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#link.close();
-    this.#turns.close();
+    this.#locks.close();
   }
 
   /** A connection that has just ended is waited for. */

@@ -26,9 +26,9 @@ test("an acquirer needs a name, a profile and hosts, and every problem is named"
 test("a profile that cannot tell two requests apart is refused, unless it is registered already", () => {
   const ambiguous = { ...whole, profile: { ...profile, matchBy: [7, 11] } };
   expect(problemsOf(ambiguous)).toEqual(Array.from({ length: 10 }, () => "profile"));
-  const standing = merged(noRegistration, ambiguous);
-  const changed = merged(standing, { hosts: ["other.example:1"] });
-  expect(registrationProblems("first-bank", changed, noSecrets, standing)).toEqual([]);
+  const current = merged(noRegistration, ambiguous);
+  const changed = merged(current, { hosts: ["other.example:1"] });
+  expect(registrationProblems("first-bank", changed, noSecrets, current)).toEqual([]);
 });
 
 test("a setting without effect is named, unless its profile is registered already", () => {
@@ -36,12 +36,12 @@ test("a setting without effect is named, unless its profile is registered alread
   const key = { encryption: "aes-kw", brings: { field: 70, values: [] }, key: { field: 48 }, checkValue: null };
   const keyExchange = { ...key, request: null, requestEveryMs: 60_000, belongsTo: "acquirer" };
   const padded = { algorithm: "aes-cmac", padding: "bit", networkMessages: true, keyExchange };
-  const told = (change: object, standing = noRegistration) =>
+  const told = (change: object, current = noRegistration) =>
     registrationProblems(
       "first-bank",
       merged(noRegistration, { ...whole, profile: { ...profile, ...change } }),
       { ...noSecrets, macKey, keyEncryptionKey: macKey },
-      standing,
+      current,
     ).map(({ field, message }) => `${field} ${message}`);
   const idle = [
     [{ kinds: { S: "sale" } }, /^profile clearing\.kinds: has no effect without clearing\.columns\.kind/],
@@ -64,8 +64,8 @@ test("a setting without effect is named, unless its profile is registered alread
     "profile mac.keyExchange.requestEveryMs: has no effect without mac.keyExchange.request",
     "profile mac.keyExchange: no key ever comes: request is null, and brings.values is empty",
   ]);
-  const standing = merged(noRegistration, { ...whole, profile: { ...profile, mac: padded } });
-  expect(told({ mac: padded }, standing)).toEqual([]);
+  const current = merged(noRegistration, { ...whole, profile: { ...profile, mac: padded } });
+  expect(told({ mac: padded }, current)).toEqual([]);
   expect(told({ clearing })).toEqual([]);
 });
 
@@ -95,12 +95,12 @@ test("keys must fit their use, and no problem repeats one", () => {
 });
 
 test("a change leaves values that it does not name; an empty string removes a value", () => {
-  const standing = merged(noRegistration, { ...whole, tls: "off", ca: "PEM", certificate: "PEM" });
-  expect(merged(standing, { hosts: ["other.example:1"] })).toEqual({ ...standing, hosts: ["other.example:1"] });
-  expect(merged(standing, { ca: "" }).ca).toBe("");
+  const current = merged(noRegistration, { ...whole, tls: "off", ca: "PEM", certificate: "PEM" });
+  expect(merged(current, { hosts: ["other.example:1"] })).toEqual({ ...current, hosts: ["other.example:1"] });
+  expect(merged(current, { ca: "" }).ca).toBe("");
   const secrets = { key: "PEM", macKey, keyEncryptionKey: macKey };
   expect(mergedSecrets(secrets, {})).toEqual(secrets);
-  expect(linkOptions(merged(standing, { tls: "off" }), { ...noSecrets, macKey })).toMatchObject({
+  expect(linkOptions(merged(current, { tls: "off" }), { ...noSecrets, macKey })).toMatchObject({
     hosts: [{ host: "bank.example", port: 5000 }],
     tls: undefined,
     macKey: Buffer.from(macKey, "hex"),

@@ -29,7 +29,7 @@ export interface AcquirerStore {
   /** Registers or changes one under its row's lock: `next` gets the current state. */
   put(
     name: string,
-    next: (standing: StoredAcquirer | undefined, registered: number) => AcquirerToStore,
+    next: (current: StoredAcquirer | undefined, registered: number) => AcquirerToStore,
   ): Promise<StoredAcquirer>;
   /** The first `rowsMax` terminals that name it, by partner and tid. */
   terminals(name: string, rowsMax: number): Promise<readonly AcquirerTerminal[]>;
@@ -85,12 +85,12 @@ export class AcquirerRegistry {
 
   /** Registers one, or changes what `input` names. */
   async put(name: string, input: AcquirerInput): Promise<AcquirerRecord> {
-    const stored = await this.#store.put(name, (standing, registered) => {
-      const registration = merged(standing ?? noRegistration, input);
-      const secrets = mergedSecrets(standing === undefined ? noSecrets : this.#secretsOf(standing), input);
-      const [first, ...rest] = registrationProblems(name, registration, secrets, standing);
+    const stored = await this.#store.put(name, (current, registered) => {
+      const registration = merged(current ?? noRegistration, input);
+      const secrets = mergedSecrets(current === undefined ? noSecrets : this.#secretsOf(current), input);
+      const [first, ...rest] = registrationProblems(name, registration, secrets, current);
       if (first !== undefined) throw badFields([first, ...rest]);
-      if (standing === undefined && registered >= acquirersMax) {
+      if (current === undefined && registered >= acquirersMax) {
         const message = `There are ${acquirersMax} acquirers already.`;
         throw badFields([{ field: "name", code: "invalid_value", message }]);
       }
@@ -120,13 +120,13 @@ export class AcquirerRegistry {
    * @throws ServiceError `not_found`, or `acquirer_in_use`
    */
   async remove(name: string): Promise<AcquirerRecord> {
-    const standing = await this.find(name);
+    const current = await this.find(name);
     const outcome = await this.#store.remove(name);
     if (outcome === "in_use") throw new ServiceError("acquirer_in_use");
-    if (outcome === "unknown" || standing === undefined) {
+    if (outcome === "unknown" || current === undefined) {
       throw new ServiceError("not_found", "There is no such acquirer.");
     }
-    return standing;
+    return current;
   }
 
   /** The options for opening its link. */
@@ -207,34 +207,31 @@ export function isAcquirerName(text: string): boolean {
   return namePattern.test(text);
 }
 
-export function merged(standing: Registration, { profile, hosts, tls, ca, certificate }: AcquirerInput): Registration {
-  return {
-    profile: profile === undefined ? standing.profile : JSON.stringify(profile),
-    hosts: hosts ?? standing.hosts,
-    tls: tls === undefined ? standing.tls : tls === "on",
-    ca: ca ?? standing.ca,
-    certificate: certificate ?? standing.certificate,
-  };
+export function merged(current: Registration, { profile, tls, ...others }: AcquirerInput): Registration {
+  const changes = { profile: profile && JSON.stringify(profile), tls: tls && tls === "on", ...others };
+  return changed(current, changes);
 }
 
-export function mergedSecrets(standing: Secrets, { key, macKey, keyEncryptionKey }: AcquirerInput): Secrets {
-  return {
-    key: key ?? standing.key,
-    macKey: macKey ?? standing.macKey,
-    keyEncryptionKey: keyEncryptionKey ?? standing.keyEncryptionKey,
-  };
+export function mergedSecrets(current: Secrets, input: AcquirerInput): Secrets {
+  return changed(current, input);
+}
+
+/** What is not among the changes, or undefined there, stays. */
+function changed<Fields extends object>(current: Fields, changes: object): Fields {
+  const given = Object.entries(changes).filter(([name, value]) => name in current && value !== undefined);
+  return { ...current, ...Object.fromEntries(given) };
 }
 
 /**
  * Everything that is wrong with a registration as it would be: no problem repeats a secret.
  *
- * @param standing a profile that was registered by a version which let it confuse two requests, or have idle settings, may stay
+ * @param current a profile that was registered by a version which let it confuse two requests, or have idle settings, may stay
  */
 export function registrationProblems(
   name: string,
   registration: Registration,
   secrets: Secrets,
-  standing: Registration = noRegistration,
+  current: Registration = noRegistration,
 ): FieldProblem[] {
   const problems: FieldProblem[] = [];
   const wrong = (field: string, message: string) => problems.push({ field, code: "invalid_value", message });
@@ -246,7 +243,7 @@ export function registrationProblems(
   if (hosts.some((host) => !hostAndPort.safeParse(host).success)) wrong("hosts", "hosts must be given as name:port.");
   const profile = problemsOf(() => readProfile(registration.profile));
   for (const problem of profile.problems) wrong("profile", problem);
-  if (profile.value !== undefined && registration.profile !== standing.profile) {
+  if (profile.value !== undefined && registration.profile !== current.profile) {
     const refused = [...matchProblems(profile.value), ...idleProblems(profile.value)];
     for (const problem of refused) wrong("profile", problem);
   }

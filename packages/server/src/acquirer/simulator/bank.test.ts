@@ -16,7 +16,7 @@ describe("a bank's books", () => {
     bank.receive(till.complete(preAuth, bank.receive(preAuth), 1n));
     bank.receive(voided);
     bank.receive(again(voided));
-    expect(bank.all().map(({ command, responseCode, standing }) => [command, responseCode, standing])).toEqual([
+    expect(bank.all().map(({ command, responseCode, state }) => [command, responseCode, state])).toEqual([
       ["PREAUTH", "00", "completed"],
       ["SALE", "00", "voided"],
       ["SALE", "51", "declined"],
@@ -40,7 +40,7 @@ describe("a bank's books", () => {
     expect(bank.receive(settlement).responseCode).toBe("95");
     bank.receive(till.upload(kept, keptAnswer));
     expect(bank.receive({ ...settlement, afterUpload: true }).responseCode).toBe("00");
-    expect(bank.all().map(({ transactionId, standing }) => [transactionId, standing])).toEqual([
+    expect(bank.all().map(({ transactionId, state }) => [transactionId, state])).toEqual([
       [kept.transactionId, "settled"],
     ]);
     expect(bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 1, saleTotalMinor: 40n });
@@ -88,7 +88,7 @@ describe("a bank's books", () => {
     expect(bank.receive(till.reversal(preAuth)).responseCode).toBe("12");
     bank.receive(till.settlement({ ...emptyTotals, saleQuantity: 1, saleTotalMinor: 9n }));
     expect(bank.receive(till.reversal(complete)).responseCode).toBe("12");
-    expect(bank.find(complete.transactionId)?.standing).toBe("settled");
+    expect(bank.find(complete.transactionId)?.state).toBe("settled");
   });
 
   test("do not find an original by a wrong reference, nor a reversed message by another traceNo", () => {
@@ -101,7 +101,7 @@ describe("a bank's books", () => {
     expect(bank.receive({ ...till.reversal(sale), traceNo: "000099" }).responseCode).toBe("25");
     expect(bank.receive({ ...till.void(sale, answer), amountMinor: 1n }).responseCode).toBe("64");
     expect(bank.receive({ ...till.void(sale, answer), transactionId: sale.transactionId }).responseCode).toBe("94");
-    expect(bank.find(sale.transactionId)?.standing).toBe("stands");
+    expect(bank.find(sale.transactionId)?.state).toBe("stands");
   });
 
   test("forget the oldest beyond their bound, PreAuths apart, without forgetting its amount", () => {
@@ -142,7 +142,7 @@ describe("a bank that is not strict", () => {
     expect(bank.receive(voided).responseCode).toBe("00");
     expect(bank.receive(till.void(sale, elsewhere)).responseCode).toBe("12");
     expect(bank.receive(till.reversal(voided)).responseCode).toBe("00");
-    expect(bank.find(sale.transactionId)).toMatchObject({ command: "SALE", standing: "stands" });
+    expect(bank.find(sale.transactionId)).toMatchObject({ command: "SALE", state: "stands" });
     expect(bank.receive(till.settlement({ ...emptyTotals, saleQuantity: 9, saleTotalMinor: 9n })).responseCode).toBe(
       "00",
     );
@@ -154,8 +154,8 @@ describe("a bank that is not strict", () => {
     const [voided, completed] = [till.preAuth("t"), till.preAuth("t")];
     expect(bank.receive(till.void(voided, elsewhere)).responseCode).toBe("00");
     expect(bank.receive(till.complete(completed, elsewhere, 5n)).responseCode).toBe("00");
-    expect(bank.find(voided.transactionId)).toMatchObject({ command: "PREAUTH", standing: "voided" });
-    expect(bank.find(completed.transactionId)).toMatchObject({ command: "PREAUTH", standing: "completed" });
+    expect(bank.find(voided.transactionId)).toMatchObject({ command: "PREAUTH", state: "voided" });
+    expect(bank.find(completed.transactionId)).toMatchObject({ command: "PREAUTH", state: "completed" });
     expect(bank.openBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 1, saleTotalMinor: 5n });
   });
 

@@ -1,4 +1,4 @@
-import type { AcquirerAnswer, AcquirerMessage, BatchTotals, ReversalMessage } from "../acquirer.ts";
+import type { AcquirerAnswer, AcquirerMessage, BatchTotals, FollowUpMessage, ReversalMessage } from "../acquirer.ts";
 import { BankTerminal, Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
 import {
@@ -10,7 +10,6 @@ import {
   bookingState,
   describesFully,
   entersBatch,
-  type FollowUpMessage,
   isDropped,
   isOriginalOf,
   isReversedBy,
@@ -47,7 +46,7 @@ interface BankOptions {
 
 export interface BookingView extends BookingFacts {
   readonly responseCode: string;
-  readonly standing: BookingState;
+  readonly state: BookingState;
 }
 
 interface BatchView extends BatchTotals {
@@ -226,7 +225,7 @@ function factsOf({ transactionId, command, mid, tid, traceNo, amountMinor, curre
 }
 
 function viewOf(booking: Booking): BookingView {
-  return { ...factsOf(booking), responseCode: booking.answer.responseCode, standing: bookingState(booking) };
+  return { ...factsOf(booking), responseCode: booking.answer.responseCode, state: bookingState(booking) };
 }
 
 function batchView(batch: Batch | undefined, currency: string): BatchView | undefined {

@@ -75,9 +75,9 @@ export const testCards = [
       "the Reversal is repeated until it finds the transaction",
   },
   {
-    token: "tok_then_<rest>",
+    token: "tok_then_<card>",
     meaning:
-      "approves; the Voids and PreAuth-Completes that follow behave like `tok_<rest>`: `tok_then_timeout`, " +
+      "approves; the Voids and PreAuth-Completes that follow behave like `tok_<card>`: `tok_then_timeout`, " +
       "`tok_then_decline_51`",
   },
 ] as const;
@@ -105,12 +105,14 @@ function behaviourNamed(name: string): Behaviour | undefined {
   if (name === "approve") return {};
   if (name === "timeout") return { answers: "never" };
   if (name === "late") return { answers: "late" };
-  const [, verb, rest = ""] = /^(approve|decline|slow|break)_([0-9A-Z]+)$/.exec(name) ?? [];
-  if (verb === "approve" && approvalCodes.has(rest)) return { approves: rest };
-  if (verb === "decline" && rest.length === 2 && rest !== "00") return { declines: rest };
-  if (!/^\d{1,6}$/.test(rest) || Number(rest) > slowMsMax) return undefined;
-  if (verb === "slow") return { answers: { afterMs: Number(rest) } };
-  return verb === "break" ? { answers: { breaksAndArrivesAfterMs: Number(rest) }, forgetsReversals: true } : undefined;
+  const [, verb, argument = ""] = /^(approve|decline|slow|break)_([0-9A-Z]+)$/.exec(name) ?? [];
+  if (verb === "approve" && approvalCodes.has(argument)) return { approves: argument };
+  if (verb === "decline" && argument.length === 2 && argument !== "00") return { declines: argument };
+  if (!/^\d{1,6}$/.test(argument) || Number(argument) > slowMsMax) return undefined;
+  if (verb === "slow") return { answers: { afterMs: Number(argument) } };
+  return verb === "break"
+    ? { answers: { breaksAndArrivesAfterMs: Number(argument) }, forgetsReversals: true }
+    : undefined;
 }
 
 /** The result of a Settlement on these terminals; everything else on them is normal. */

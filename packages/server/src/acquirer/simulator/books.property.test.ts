@@ -199,8 +199,8 @@ describe("a bank's books", () => {
         const ledger = new Ledger(new Till());
         for (const step of taken) take(bank, ledger, step);
         const free = ledger.sent.filter((sent) => ledger.isFree(sent)).map(({ message }) => message.transactionId);
-        const stands = bank.all().filter(({ standing, command }) => {
-          return standing === "stands" && command !== "VOID" && command !== "REFUND";
+        const stands = bank.all().filter(({ state, command }) => {
+          return state === "stands" && command !== "VOID" && command !== "REFUND";
         });
         expect(stands.map(({ transactionId }) => transactionId).sort()).toEqual(free.sort());
       }),

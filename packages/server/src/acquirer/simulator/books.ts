@@ -2,11 +2,9 @@ import { isCharging } from "@paybell/contract";
 import type {
   AcquirerAnswer,
   AuthorisationMessage,
+  FollowUpMessage,
   OriginalReference,
-  PreAuthCompleteMessage,
-  RefundMessage,
   ReversalMessage,
-  VoidMessage,
 } from "../acquirer.ts";
 import type { Batch, Side } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
@@ -14,8 +12,6 @@ import { invalidAmount, invalidTransaction, unknownRecord, wrongOriginalAmount }
 
 /** A message that moves money. */
 export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
-/** One that builds on an earlier one, and knows the card only through it. */
-export type FollowUpMessage = PreAuthCompleteMessage | RefundMessage | VoidMessage;
 
 /** The state of a message in the bank's books. Only approved ones are settled with their batch. */
 export type BookingState = "declined" | "stands" | "completed" | "voided" | "reversed" | "settled";
@@ -111,7 +107,7 @@ function isVoidable({ command }: Booking): boolean {
   return command !== "VOID" && command !== "REFUND";
 }
 
-function refundRefusalOf(message: RefundMessage, original: Booking): string | undefined {
+function refundRefusalOf(message: FollowUpMessage, original: Booking): string | undefined {
   if (sideOf(original) !== "sale" || bookingState(original) !== "settled" || original.currency !== message.currency) {
     return invalidTransaction;
   }

@@ -41,14 +41,3 @@ export function refId(random: Random): string {
     .toString()
     .padStart(refIdDigits, "0");
 }
-
-/** Mulberry32: a seeded random source, for tests and for a sandbox with repeatable answers. */
-export function seededRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

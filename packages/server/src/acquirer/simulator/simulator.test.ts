@@ -3,7 +3,7 @@ import { type AcquirerAnswer, type AcquirerMessage, NoAnswer, NotSent } from "..
 import { again, emptyTotals, Till } from "../till.fixture.ts";
 import { SimulatedBank } from "./bank.ts";
 import { next } from "./behaviour.ts";
-import { seededRandom } from "./codes.ts";
+import type { Random } from "./codes.ts";
 import { SimulatedAcquirer, type SimulatorOptions } from "./simulator.ts";
 
 const opened: SimulatedAcquirer[] = [];
@@ -85,9 +85,9 @@ describe("the simulator's test cards", () => {
     const sale = till.sale("tok_break_20");
     await expect(acquirer.ask(sale, patient)).rejects.toBeInstanceOf(NoAnswer);
     expect((await acquirer.ask(till.reversal(sale), patient)).responseCode).toBe("25");
-    await expect.poll(() => acquirer.bank.find(sale.transactionId)?.standing, { interval: 5 }).toBe("stands");
+    await expect.poll(() => acquirer.bank.find(sale.transactionId)?.state, { interval: 5 }).toBe("stands");
     expect((await acquirer.ask(again(till.reversal(sale)), patient)).responseCode).toBe("00");
-    expect(acquirer.bank.find(sale.transactionId)?.standing).toBe("reversed");
+    expect(acquirer.bank.find(sale.transactionId)?.state).toBe("reversed");
   });
 
   test("tok_slow is in time below the time-out, and late above it", async () => {
@@ -156,7 +156,7 @@ describe("a rule of the simulator", () => {
     ] as const;
     acquirer.behave(next("VOID", { answers: "never" }));
     await expect(acquirer.ask(voids[0], hasty)).rejects.toBeInstanceOf(NoAnswer);
-    expect(acquirer.bank.find(first.transactionId)?.standing).toBe("voided");
+    expect(acquirer.bank.find(first.transactionId)?.state).toBe("voided");
     expect(await acquirer.ask(voids[1], patient)).toMatchObject({ responseCode: "00" });
   });
 
@@ -175,7 +175,7 @@ describe("a rule of the simulator", () => {
     }[kind];
     const end = acquirer.behave(() => ({ declines: "96" }));
     expect(await acquirer.ask(make(), patient)).toMatchObject({ responseCode: "96" });
-    expect(acquirer.bank.find(sale.transactionId)?.standing).toBe("stands");
+    expect(acquirer.bank.find(sale.transactionId)?.state).toBe("stands");
     end();
     expect(await acquirer.ask(make(), patient)).toMatchObject({ responseCode: "00" });
   });
@@ -235,7 +235,7 @@ describe("an outage of the simulator", () => {
     const sale = new Till().sale("tok_approve");
     acquirer.outage("no_answer");
     await expect(acquirer.ask(sale, patient)).rejects.toBeInstanceOf(NoAnswer);
-    expect(acquirer.bank.find(sale.transactionId)?.standing).toBe("stands");
+    expect(acquirer.bank.find(sale.transactionId)?.state).toBe("stands");
     acquirer.restore();
     expect(await acquirer.ask(again(sale), patient)).toMatchObject({ responseCode: "00" });
     expect(acquirer.bank.all()).toHaveLength(1);
@@ -251,3 +251,14 @@ test("two links that share a bank are two processes before one acquirer", async 
   await one.close();
   expect(await other.ask(till.reversal(sale), patient)).toMatchObject({ responseCode: "00" });
 });
+
+/** Mulberry32: a seeded random source. */
+function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -114,16 +114,16 @@ export class SettlementComparison {
   /** @returns counted transactions that are not listed; a list of another length is among the `values` */
   #compareList(values: Record<string, DifferentValue>): Sample {
     const unlisted = new Sample();
-    let standing = 0;
+    let counted = 0;
     for (const sale of this.#sales.values()) {
       if (!isCounted(sale)) continue;
-      standing += 1;
+      counted += 1;
       const { transaction, name } = sale;
       if (name !== undefined && this.#listed.has(name)) continue;
       unlisted.add(transaction.reqId ?? (transaction.refId || transaction.id));
     }
-    if (this.#entries !== standing) {
-      values["settlementList"] = { reported: String(this.#entries), ledger: String(standing) };
+    if (this.#entries !== counted) {
+      values["settlementList"] = { reported: String(this.#entries), ledger: String(counted) };
     }
     return unlisted;
   }

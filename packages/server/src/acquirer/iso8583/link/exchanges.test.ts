@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { NoAnswer } from "../../acquirer.ts";
 import type { IsoMessage } from "../message/codec.ts";
-import { Exchanges, type Turn, Turns } from "./exchanges.ts";
+import { Exchanges, type KeyLock, KeyLocks } from "./exchanges.ts";
 
 test("an answer goes to a repeat that is still known, past those that are too long ago", async () => {
   let nowMs = 0;
@@ -26,76 +26,76 @@ test("an answer goes to a repeat that is still known, past those that are too lo
 });
 
 const patientMs = 600_000;
-const opened: Turns[] = [];
+const opened: KeyLocks[] = [];
 afterEach(() => {
-  for (const turns of opened.splice(0)) turns.close();
+  for (const locks of opened.splice(0)) locks.close();
 });
 
-function turnsOf(oneAtATime = false) {
-  const turns = new Turns({ oneAtATime });
-  opened.push(turns);
+function locksOf(oneAtATime = false) {
+  const locks = new KeyLocks({ oneAtATime });
+  opened.push(locks);
   const order: string[] = [];
-  /** Takes it, and notes when it is there. */
-  async function take(key: string, request: string, waitMs = patientMs): Promise<Turn | undefined> {
-    const turn = await turns.take(key, request, waitMs);
-    if (turn !== undefined) order.push(request);
-    return turn;
+  /** Locks it, and notes when it is there. */
+  async function lock(key: string, request: string, waitMs = patientMs): Promise<KeyLock | undefined> {
+    const locked = await locks.lock(key, request, waitMs);
+    if (locked !== undefined) order.push(request);
+    return locked;
   }
-  return { turns, order, take };
+  return { locks, order, lock };
 }
 
-test("different requests under one key have their turns in order, and a repeat shares its key", async () => {
-  const { order, take } = turnsOf();
-  const [first, repeat] = [await take("key", "sale 1"), await take("key", "sale 1")];
-  const second = take("key", "sale 2");
-  const third = take("key", "sale 3");
-  await take("other key", "sale 4");
-  first?.end();
-  first?.end();
+test("different requests under one key come one after the other, and a repeat shares its key", async () => {
+  const { order, lock } = locksOf();
+  const [first, repeat] = [await lock("key", "sale 1"), await lock("key", "sale 1")];
+  const second = lock("key", "sale 2");
+  const third = lock("key", "sale 3");
+  await lock("other key", "sale 4");
+  first?.release();
+  first?.release();
   await Promise.resolve();
   expect(order).toEqual(["sale 1", "sale 1", "sale 4"]);
-  repeat?.end();
-  (await second)?.end();
+  repeat?.release();
+  (await second)?.release();
   await third;
   expect(order.slice(3)).toEqual(["sale 2", "sale 3"]);
 });
 
-test("a request gets no turn if it waits too long, or when the link is closed", async () => {
-  const { turns, take } = turnsOf();
-  await take("key", "sale 1");
-  expect(await take("key", "sale 2", 1)).toBeUndefined();
-  const waiting = take("key", "sale 3");
-  turns.close();
+test("a request gets no lock if it waits too long, or when the link is closed", async () => {
+  const { locks, lock } = locksOf();
+  await lock("key", "sale 1");
+  expect(await lock("key", "sale 2", 1)).toBeUndefined();
+  const waiting = lock("key", "sale 3");
+  locks.close();
   expect(await waiting).toBeUndefined();
 });
 
 test("the key of an unanswered request is free when no answer can come, or has come late", async () => {
-  const { order, take } = turnsOf();
-  (await take("key", "sale 1"))?.endUnanswered(1);
-  await take("key", "sale 2").then((turn) => {
-    turn?.endUnanswered(patientMs);
-    setImmediate(() => turn?.end());
+  const { order, lock } = locksOf();
+  (await lock("key", "sale 1"))?.releaseUnanswered(1);
+  await lock("key", "sale 2").then((locked) => {
+    locked?.releaseUnanswered(patientMs);
+    setImmediate(() => locked?.release());
   });
-  await take("key", "sale 3");
+  await lock("key", "sale 3");
   expect(order).toEqual(["sale 1", "sale 2", "sale 3"]);
 });
 
-test("one at a time, none has its turn while a request of an earlier process may be answered", async () => {
-  const { turns, order, take } = turnsOf(true);
-  turns.begin(patientMs);
-  expect(await take("key", "sale 1", 1)).toBeUndefined();
-  turns.begin(1);
-  (await take("key", "sale 2"))?.end();
+test("one at a time, none is sent while a request of an earlier process may be answered", async () => {
+  const { locks, order, lock } = locksOf(true);
+  locks.lockAll(patientMs);
+  expect(await lock("key", "sale 1", 1)).toBeUndefined();
+  locks.lockAll(1);
+  (await lock("key", "sale 2"))?.release();
   expect(order).toEqual(["sale 2"]);
 });
 
 test("one at a time, requests exclude each other under any key while they are waited for", async () => {
-  const { order, take } = turnsOf(true);
-  const first = await take("key 1", "sale 1");
-  const second = take("key 2", "sale 2");
+  const { order, lock } = locksOf(true);
+  const first = await lock("key 1", "sale 1");
+  const second = lock("key 2", "sale 2");
   await Promise.resolve();
   expect(order).toEqual(["sale 1"]);
-  first?.endUnanswered(patientMs);
-  (await second)?.end();
-  expect(await take("key 1", "sale 3", 1)).toBeUndefined();
+  first?.releaseUnanswered(patientMs);
+  (await second)?.release();
+  expect(await lock("key 1", "sale 3", 1)).toBeUndefined();
 });

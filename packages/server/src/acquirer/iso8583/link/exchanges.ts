@@ -133,23 +133,23 @@ export class Exchanges {
   }
 }
 
-/** A request's right to be at the host under its key. */
-export interface Turn {
+/** A request's exclusive use of its key at the host. */
+export interface KeyLock {
   /** It was answered, or did not leave. */
-  end(): void;
+  release(): void;
   /** Nobody waits for its answer any more, but the host may send it for `holdMs`: until then its key is not free. */
-  endUnanswered(holdMs: number): void;
+  releaseUnanswered(holdMs: number): void;
 }
 
-interface Taken {
+interface Locked {
   readonly request: string;
   times: number;
 }
 
-interface WaitingTurn {
+interface WaitingRequest {
   readonly key: string;
   readonly request: string;
-  readonly resolve: (turn: Turn | undefined) => void;
+  readonly resolve: (lock: KeyLock | undefined) => void;
 }
 
 /** Every request has it, if the host's answers do not tell requests apart. */
@@ -159,10 +159,10 @@ const oneForAll = "";
  * Two different requests under one key exclude each other, because the answer to one would be taken for the other's. A
  * repeat of a request shares its key. Those that wait are served in order.
  */
-export class Turns {
+export class KeyLocks {
   readonly #oneAtATime: boolean;
-  readonly #taken = new Map<string, Taken>();
-  readonly #waiting = new Set<WaitingTurn>();
+  readonly #locked = new Map<string, Locked>();
+  readonly #waiting = new Set<WaitingRequest>();
   readonly #holds = new Set<NodeJS.Timeout>();
 
   constructor({ oneAtATime }: { readonly oneAtATime: boolean }) {
@@ -170,12 +170,12 @@ export class Turns {
   }
 
   /** @returns at once if the key is free; a promise of undefined if it is not free within `waitMs` */
-  take(key: string, request: string, waitMs: number): Turn | Promise<Turn | undefined> {
-    const turn = this.#take(key, request);
-    if (turn !== undefined) return turn;
+  lock(key: string, request: string, waitMs: number): KeyLock | Promise<KeyLock | undefined> {
+    const lock = this.#tryLock(key, request);
+    if (lock !== undefined) return lock;
     return new Promise((resolve) => {
       const timer = setTimeout(() => waiting.resolve(undefined), waitMs);
-      const waiting: WaitingTurn = {
+      const waiting: WaitingRequest = {
         key,
         request,
         resolve: (given) => {
@@ -188,10 +188,10 @@ export class Turns {
     });
   }
 
-  /** None is given for so long, if one at a time has its turn: a request of an earlier process may be answered yet. */
-  begin(afterMs: number): void {
+  /** None is given for so long, if one request at a time has it: a request of an earlier process may be answered yet. */
+  lockAll(afterMs: number): void {
     if (!this.#oneAtATime || afterMs <= 0) return;
-    this.#taken.set(oneForAll, { request: "of an earlier process", times: 1 });
+    this.#locked.set(oneForAll, { request: "of an earlier process", times: 1 });
     this.#later(afterMs, () => this.#free(oneForAll));
   }
 
@@ -201,21 +201,21 @@ export class Turns {
     this.#holds.clear();
   }
 
-  #take(key: string, request: string): Turn | undefined {
+  #tryLock(key: string, request: string): KeyLock | undefined {
     const keys = this.#oneAtATime ? [key, oneForAll] : [key];
-    if (keys.some((one) => (this.#taken.get(one)?.request ?? request) !== request)) return undefined;
+    if (keys.some((one) => (this.#locked.get(one)?.request ?? request) !== request)) return undefined;
     for (const one of keys) {
-      const taken = this.#taken.get(one);
-      if (taken === undefined) this.#taken.set(one, { request, times: 1 });
-      else taken.times += 1;
+      const locked = this.#locked.get(one);
+      if (locked === undefined) this.#locked.set(one, { request, times: 1 });
+      else locked.times += 1;
     }
     const held = new Set(keys);
     const free = (freed: readonly string[]) => {
       for (const one of freed) if (held.delete(one)) this.#free(one);
     };
     return {
-      end: () => free(keys),
-      endUnanswered: (holdMs) => {
+      release: () => free(keys),
+      releaseUnanswered: (holdMs) => {
         free([oneForAll]);
         this.#later(holdMs, () => free([key]));
       },
@@ -231,18 +231,18 @@ export class Turns {
   }
 
   #free(key: string): void {
-    const taken = this.#taken.get(key);
-    if (taken === undefined) return;
-    taken.times -= 1;
-    if (taken.times > 0) return;
-    this.#taken.delete(key);
+    const locked = this.#locked.get(key);
+    if (locked === undefined) return;
+    locked.times -= 1;
+    if (locked.times > 0) return;
+    this.#locked.delete(key);
     this.#serve();
   }
 
   #serve(): void {
     for (const { key, request, resolve } of this.#waiting) {
-      const turn = this.#take(key, request);
-      if (turn !== undefined) resolve(turn);
+      const lock = this.#tryLock(key, request);
+      if (lock !== undefined) resolve(lock);
     }
   }
 }

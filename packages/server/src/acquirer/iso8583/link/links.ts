@@ -10,7 +10,7 @@ import { Link, type LinkOptions, type LinkState, type RequestOptions } from "./l
 export class Links {
   readonly #hosts: readonly string[];
   readonly #links: readonly Link[];
-  #turn = 0;
+  #requests = 0;
 
   /** @param connections to each host */
   constructor(options: Omit<LinkOptions, "exchanges">, connections: number) {
@@ -60,8 +60,8 @@ export class Links {
   request(message: IsoMessage, options: RequestOptions): Promise<IsoMessage> {
     const { host } = this;
     const usable = this.#links.filter((link) => link.host === host && link.isUp);
-    this.#turn += 1;
-    const link = usable[this.#turn % usable.length] ?? this.#links[0];
+    this.#requests += 1;
+    const link = usable[this.#requests % usable.length] ?? this.#links[0];
     return link === undefined ? Promise.reject(new NotSent("There is no connection")) : link.request(message, options);
   }
 
