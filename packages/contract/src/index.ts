@@ -1,16 +1,6 @@
 export { canonicalJson } from "./canonical-json.ts";
 export * from "./codes.ts";
 export {
-  aids,
-  cardSchemeFor,
-  contradicts,
-  currencies,
-  currencyDecimals,
-  type ResponseCode,
-  responseCodes,
-  responseMeaning,
-} from "./codes.ts";
-export {
   type CardIpn,
   type ExtendedCardIpn,
   type ExtendedSettlementIpn,
@@ -22,10 +12,10 @@ export {
   type UnsignedIpn,
 } from "./columns.ts";
 export * from "./commands.ts";
+export * from "./decimal.ts";
 export { type Encoding, encodings } from "./encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 export * from "./fields.ts";
-export { ipnJsonSchema } from "./fields.ts";
 export * from "./headers.ts";
 export { notificationHeaders } from "./notification-headers.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";

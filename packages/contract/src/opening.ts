@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { FieldSet } from "./columns.ts";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
-import { endOfString } from "./parse-json.ts";
+import { afterSpace, endOfString } from "./parse-json.ts";
 import { hasExtension, readWire, type WireIpn } from "./read-wire.ts";
 import { decrypt, keysFor, parseSealed, type Sealing, type SealingKey, type Undecrypted } from "./sealing.ts";
 import { type Signing, signatureMatches, signedString } from "./signing.ts";
@@ -119,10 +119,4 @@ function afterText(body: string, from: number): number | undefined {
   if (body[start] !== '"') return undefined;
   const end = endOfString(body, start);
   return end === 0 ? undefined : afterSpace(body, end);
-}
-
-function afterSpace(body: string, from: number): number {
-  let at = from;
-  while (body.charCodeAt(at) <= 0x20) at += 1;
-  return at;
 }

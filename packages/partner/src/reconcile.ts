@@ -1,4 +1,5 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
+import { addDecimals, type Decimal, readDecimal, writeDecimal } from "@paybell/contract/receiving";
 import { checkNames, Misused } from "./misused.ts";
 import { checkOption, type OptionRule } from "./option-checks.ts";
 
@@ -216,17 +217,22 @@ function matchList<T extends Reconcilable>(
 
 function contradictions(settlement: SettlementIpn, settlementTotal: "sum" | "net", settled: boolean): TotalFinding[] {
   const { settlementList, quantity, totalAmount } = settlement;
-  const [saleQuantity, voidQuantity] = [decimal(settlement.saleQuantity), decimal(settlement.voidQuantity)];
-  const [sales, voids] = [decimal(settlement.saleTotalAmount), decimal(settlement.voidTotalAmount)];
+  const [saleQuantity, voidQuantity] = [readDecimal(settlement.saleQuantity), readDecimal(settlement.voidQuantity)];
+  const [sales, voids] = [readDecimal(settlement.saleTotalAmount), readDecimal(settlement.voidTotalAmount)];
   const code = "settlement_inconsistent";
   return [
-    ...differing(code, "quantity", quantity, saleQuantity && voidQuantity && plus(saleQuantity, voidQuantity, -1n)),
-    ...(settled ? differing(code, "quantity", quantity, decimal(String(settlementList.length))) : []),
+    ...differing(
+      code,
+      "quantity",
+      quantity,
+      saleQuantity && voidQuantity && addDecimals(saleQuantity, voidQuantity, -1n),
+    ),
+    ...(settled ? differing(code, "quantity", quantity, readDecimal(String(settlementList.length))) : []),
     ...differing(
       code,
       "totalAmount",
       totalAmount,
-      sales && voids && plus(sales, voids, settlementTotal === "sum" ? 1n : -1n),
+      sales && voids && addDecimals(sales, voids, settlementTotal === "sum" ? 1n : -1n),
     ),
   ];
 }
@@ -235,9 +241,9 @@ function differences(settlement: SettlementIpn, { sales, voids, orphans }: Batch
   // A voided transaction is counted as sold although its own IPN is missing: one cause, one finding.
   const sold = [...sales, ...orphans];
   const expected = {
-    saleQuantity: decimal(String(sold.length)),
+    saleQuantity: readDecimal(String(sold.length)),
     saleTotalAmount: sum(sold),
-    voidQuantity: decimal(String(voids.length)),
+    voidQuantity: readDecimal(String(voids.length)),
     voidTotalAmount: sum(voids),
   };
   return Object.entries(expected).flatMap(([name, total]) => {
@@ -252,9 +258,9 @@ function differing(
   stated: string,
   expected: Decimal | undefined,
 ): TotalFinding[] {
-  const read = decimal(stated);
-  if (read !== undefined && expected !== undefined && plus(read, expected, -1n).units === 0n) return [];
-  return [{ code, field, stated, expected: expected === undefined ? "" : written(expected) }];
+  const read = readDecimal(stated);
+  if (read !== undefined && expected !== undefined && addDecimals(read, expected, -1n).units === 0n) return [];
+  return [{ code, field, stated, expected: expected === undefined ? "" : writeDecimal(expected) }];
 }
 
 function isVoid({ transaction_type: type }: Reconcilable): boolean {
@@ -282,36 +288,13 @@ function grouped<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<s
   return groups;
 }
 
-/** Exact: units of 10 to the power of minus `scale`. */
-interface Decimal {
-  readonly units: bigint;
-  readonly scale: number;
-}
-
-function decimal(text: string): Decimal | undefined {
-  const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d+))?$/.exec(text) ?? [];
-  return whole === undefined ? undefined : { units: BigInt(whole + fraction), scale: fraction.length };
-}
-
-function plus(one: Decimal, other: Decimal, sign: bigint): Decimal {
-  const scale = Math.max(one.scale, other.scale);
-  const at = ({ units, scale: own }: Decimal) => units * 10n ** BigInt(scale - own);
-  return { units: at(one) + sign * at(other), scale };
-}
-
 function sum(transactions: readonly Reconcilable[]): Decimal {
   return transactions.reduce<Decimal>(
     (total, { id, amount }) => {
-      const read = decimal(amount);
+      const read = readDecimal(amount);
       if (read === undefined) throw new Misused("no_amount", `The amount of transaction ${id}`);
-      return plus(total, read, 1n);
+      return addDecimals(total, read, 1n);
     },
     { units: 0n, scale: 0 },
   );
-}
-
-function written({ units, scale }: Decimal): string {
-  const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, "0");
-  const whole = digits.slice(0, digits.length - scale);
-  return `${units < 0n ? "-" : ""}${whole}${scale === 0 ? "" : `.${digits.slice(-scale)}`}`;
 }

@@ -117,27 +117,6 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-/** The problem of an answer: stable codes for programs. */
-export type FindingCode =
-  | "accepted_forgery"
-  | "answered_early"
-  | "bad_response"
-  | "certificate_expired"
-  | "certificate_name"
-  | "distinguishable"
-  | "gone"
-  | "no_connection"
-  | "no_tls"
-  | "not_served"
-  | "rate_limited"
-  | "redirect"
-  | "refused_authentic"
-  | "reset"
-  | "server_error"
-  | "timeout"
-  | "tls"
-  | "too_large";
-
 export interface Words {
   /** The consequence in production. */
   readonly means: string;
@@ -151,7 +130,7 @@ const repeated =
   "The customer has paid, and your books do not show it.";
 
 /** Used if a case has no words of its own. */
-export const findings: Readonly<Record<FindingCode, Required<Words>>> = {
+export const findings = {
   accepted_forgery: {
     means: "Anyone who knows the URL can report a payment that never happened: goods leave, and no money comes.",
     fix: "Verify before anything else, and answer 400 when it fails.",
@@ -245,7 +224,10 @@ export const findings: Readonly<Record<FindingCode, Required<Words>>> = {
     fix: "Raise the limit of the framework and of every proxy in front of it.",
     documentation: "/docs/partner/go-live#2-on-your-side",
   },
-};
+} satisfies Readonly<Record<string, Required<Words>>>;
+
+/** The problem of an answer: stable codes for programs. */
+export type FindingCode = keyof typeof findings;
 
 /** One refusal as its sender sees it. */
 export interface ObservedRefusal {

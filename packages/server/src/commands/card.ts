@@ -1,7 +1,8 @@
 import { cardSchemes, contradicts, swipeTypes } from "@paybell/contract";
+import { tlvHead } from "../ber-tlv.ts";
 import type { FieldProblem } from "../errors.ts";
 import type { CardRequest } from "./request.ts";
-import { broken } from "./rules.ts";
+import { broken, oneOf } from "./rules.ts";
 
 /** An AID of five to sixteen bytes, ISO/IEC 7816-4; the first five are the scheme's. */
 const aidPattern = /^[0-9A-Fa-f]{10,32}$/;
@@ -28,7 +29,7 @@ export function cardProblems(card: CardRequest, paymentType: string): FieldProbl
     aid === "" || aidPattern.test(aid)
       ? undefined
       : broken("card.aid", "invalid_value", "must be 10 to 32 hexadecimal digits"),
-    swipeType === "" ? undefined : swipeTypeProblem("card.swipeType", swipeType),
+    swipeTypeProblem("card.swipeType", swipeType),
     expiry === "" || expiryPattern.test(expiry)
       ? undefined
       : broken(
@@ -44,21 +45,15 @@ export function cardProblems(card: CardRequest, paymentType: string): FieldProbl
 }
 
 function schemeProblem(scheme: string, aid: string): FieldProblem | undefined {
-  if (scheme === "") return undefined;
-  const unknown = cardSchemeProblem("card.scheme", scheme);
-  if (unknown !== undefined) return unknown;
-  if (!contradicts(aid, scheme)) return undefined;
+  const unknown = oneOf("card.scheme", scheme, cardSchemes);
+  if (unknown !== undefined || !contradicts(aid, scheme)) return unknown;
   return broken("card.scheme", "scheme_contradicts_aid", "is not the scheme to which card.aid belongs");
 }
 
-function cardSchemeProblem(field: string, text: string): FieldProblem | undefined {
-  if (cardSchemes.some((known) => known === text)) return undefined;
-  return broken(field, "invalid_value", `must be one of ${cardSchemes.join(", ")}`);
-}
+const swipeCodes: readonly string[] = swipeTypes.map(({ code }) => code);
 
 export function swipeTypeProblem(field: string, text: string): FieldProblem | undefined {
-  if (swipeTypes.some(({ code }) => code === text)) return undefined;
-  return broken(field, "invalid_value", `must be one of ${swipeTypes.map(({ code }) => code).join(", ")}`);
+  return oneOf(field, text, swipeCodes);
 }
 
 const firstShownMax = 6;
@@ -123,36 +118,22 @@ function trackProblem(track2: string): FieldProblem | undefined {
 
 function emvProblem(emv: string): FieldProblem | undefined {
   if (!hexadecimal.test(emv)) return broken("card.emv", "invalid_value", "must be bytes in hexadecimal");
-  const isClear = tagsOf(Buffer.from(emv, "hex")).some((tag) => clearTags.has(tag));
+  const isClear = tagsOf(emv.toUpperCase()).some((tag) => clearTags.has(tag));
   return isClear
     ? broken("card.emv", "card_number_in_clear", "must have card numbers and tracks encrypted by the POS")
     : undefined;
 }
 
 /** The tags of BER-TLV, including nested ones. Bytes that cannot be parsed, such as ciphertext, have none. */
-function tagsOf(bytes: Buffer): string[] {
+function tagsOf(hex: string): string[] {
   const tags: string[] = [];
-  let at = 0;
-  while (at < bytes.length) {
-    const start = at;
-    const isConstructed = ((bytes[at] ?? 0) & 0x20) !== 0;
-    if (((bytes[at] ?? 0) & 0x1f) === 0x1f)
-      do at += 1;
-      while (at < bytes.length && ((bytes[at] ?? 0) & 0x80) !== 0);
-    at += 1;
-    const tag = bytes.subarray(start, at).toString("hex").toUpperCase();
-    let length = bytes[at] ?? 0;
-    at += 1;
-    if (length > 0x80) {
-      const lengthBytes = length - 0x80;
-      if (lengthBytes > 3 || at + lengthBytes > bytes.length) break;
-      length = bytes.readUIntBE(at, lengthBytes);
-      at += lengthBytes;
-    }
-    if (at + length > bytes.length) break;
-    tags.push(tag);
-    if (isConstructed) tags.push(...tagsOf(bytes.subarray(at, at + length)));
-    at += length;
+  for (let at = 0; at < hex.length; ) {
+    const head = tlvHead(hex, at);
+    if (head === undefined || head.to > hex.length) break;
+    tags.push(head.tag);
+    const isConstructed = (Number.parseInt(head.tag.slice(0, 2), 16) & 0x20) !== 0;
+    if (isConstructed) tags.push(...tagsOf(hex.slice(head.from, head.to)));
+    at = head.to;
   }
   return tags;
 }

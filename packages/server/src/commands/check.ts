@@ -1,6 +1,5 @@
 import { currencyDecimals, defaultPaymentType } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
-import { isUuidV4 } from "../ids.ts";
 import { cardProblems, chipFields, chipProblems } from "./card.ts";
 import { completionKind } from "./reports/completion.ts";
 import {
@@ -20,6 +19,7 @@ import {
   delimiterProblem,
   paymentTypeRule,
   type RuleContext,
+  reqIdRule,
   textProblem,
 } from "./rules.ts";
 
@@ -69,11 +69,7 @@ function textProblems({ path, field, value }: Text, request: CommandRequest, con
 }
 
 function ruleProblems(request: CommandRequest): FieldProblem[] {
-  const { reqId } = request;
-  return found([
-    reqId === "" || isUuidV4(reqId) ? undefined : broken("reqId", "invalid_req_id", "is no UUID v4"),
-    ...commandProblems(request),
-  ]);
+  return found([reqIdRule("reqId", request.reqId), ...commandProblems(request)]);
 }
 
 function commandProblems(request: CommandRequest): (FieldProblem | undefined)[] {
@@ -113,9 +109,7 @@ function reversalProblems(request: ReversalRequest): (FieldProblem | undefined)[
   return [
     neither ? broken("transactionId", "missing_field", "is required, or originalReqId in its place") : undefined,
     both ? broken("originalReqId", "invalid_value", "is not sent together with transactionId") : undefined,
-    originalReqId === "" || isUuidV4(originalReqId)
-      ? undefined
-      : broken("originalReqId", "invalid_req_id", "is no UUID v4"),
+    reqIdRule("originalReqId", originalReqId),
   ];
 }
 

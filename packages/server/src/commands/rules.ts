@@ -1,6 +1,7 @@
 import { type IpnKind, paymentTypes, type Signing, signedFields } from "@paybell/contract";
 import type { ErrorCode, FieldProblem } from "../errors.ts";
 import { holdsCardNumber, merchantIdHoldsCardNumber } from "../guards/card-number.ts";
+import { isUuidV4 } from "../ids.ts";
 import { amountOrZeroProblem, amountProblem } from "./amount.ts";
 import type { TextField } from "./request.ts";
 
@@ -53,9 +54,18 @@ export function currencyRule(currency: string, decimals: number | undefined): Fi
   return broken("currency", "invalid_currency", "is no ISO 4217 code in capitals");
 }
 
+/** An empty value is no problem here. */
+export function oneOf(field: string, value: string, allowed: readonly string[]): FieldProblem | undefined {
+  if (value === "" || allowed.includes(value)) return undefined;
+  return broken(field, "invalid_value", `must be one of ${allowed.join(", ")}`);
+}
+
 export function paymentTypeRule(paymentType: string): FieldProblem | undefined {
-  if (paymentType === "" || paymentTypes.some((known) => known === paymentType)) return undefined;
-  return broken("paymentType", "invalid_value", `must be one of ${paymentTypes.join(", ")}`);
+  return oneOf("paymentType", paymentType, paymentTypes);
+}
+
+export function reqIdRule(field: "reqId" | "originalReqId", value: string): FieldProblem | undefined {
+  return value === "" || isUuidV4(value) ? undefined : broken(field, "invalid_req_id", "is no UUID v4");
 }
 
 /** Neither PostgreSQL nor a strict JSON parser accepts NUL, and half of a surrogate pair has no UTF-8 form. */

@@ -4,9 +4,9 @@ import { completionProblems } from "../commands/reports/check-completion.ts";
 import { type CompletionRequest, completionFields, completionKind } from "../commands/reports/completion.ts";
 import { convertReport } from "../commands/reports/convert-report.ts";
 import { type CommandRequest, reqIdField, requestFields } from "../commands/request.ts";
-import { broken, exemptDevice } from "../commands/rules.ts";
+import { exemptDevice, reqIdRule } from "../commands/rules.ts";
 import type { FieldProblem } from "../errors.ts";
-import { isUuidV4, type PartnerId, readId } from "../ids.ts";
+import { type PartnerId, readId } from "../ids.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import { defaultSettings } from "../partners/settings.ts";
@@ -75,7 +75,7 @@ function problemsOfAnyCommand(body: unknown): FieldProblem[] {
   const reqId = String(wellTyped([reqIdField], body)["reqId"]);
   return [
     ...(error === undefined ? [] : shapeError(error, body).fields),
-    ...(reqId === "" || isUuidV4(reqId) ? [] : [broken("reqId", "invalid_req_id", "is no UUID v4")]),
+    ...[reqIdRule("reqId", reqId)].filter((problem) => problem !== undefined),
   ];
 }
 

@@ -17,7 +17,6 @@ export interface CardVaultParts {
   readonly log: Logger;
 }
 
-/** The owner of a card, and its acquirer. */
 interface CardOwner {
   readonly partnerId: PartnerId;
   readonly chainId: ChainId;

@@ -30,7 +30,6 @@ export interface ComparedInto {
   isAfter(time: string, than: string): boolean;
 }
 
-/** The settlements to compare, and the ledger's transactions of their batches. */
 export interface ComparisonStore {
   /** Claims due ones for `heldForMs`: no other instance compares them meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]>;

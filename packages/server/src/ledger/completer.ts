@@ -18,10 +18,8 @@ export interface CompleterParts {
 
 type EventDetail = Readonly<Record<string, unknown>>;
 
-/** The number of events that are known to be recorded. */
 const recordedOnceMax = 10_000;
 
-/** The result of a command, and its consequences. */
 export interface CommandResult {
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: Transaction["facts"];

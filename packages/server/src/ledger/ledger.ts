@@ -53,7 +53,6 @@ export interface LedgerParts extends InitParts {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
-  /** The number of days for which a PreAuth can be completed. */
   readonly preAuthDays: number;
   /** Commands at the acquirer at the same time, shared among partners; more are refused before anything is accepted. */
   readonly commandsMax: number;
@@ -574,7 +573,6 @@ function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transacti
   return emv === undefined ? ended : { ...ended, emv };
 }
 
-/** The settler runs it, on any instance. */
 function isRunBySettler({ command }: Pick<Transaction, "command">): boolean {
   return command === "SETTLEMENT" || command === "BATCH_UPLOAD";
 }

@@ -15,7 +15,6 @@ export type MoneyKind = (typeof moneyKinds)[number];
 
 export interface MoneySearch {
   readonly partner?: string | undefined;
-  /** Finds the transactions of this batch. */
   readonly batch?: string | undefined;
   /** Finds the transactions that went to this acquirer. That of the settings: `default`, and empty in the store. */
   readonly acquirer?: string | undefined;
@@ -59,7 +58,6 @@ export interface MerchantSearch {
   readonly toMs: number;
 }
 
-/** The operator's reads and decisions about the ledger. */
 export interface MoneyStore {
   /** The newest first. */
   search(kind: MoneyKind, search: MoneySearch): Promise<readonly MoneyItem[]>;
@@ -227,7 +225,6 @@ function requireNoCardNumber(reason: string): void {
   if (problem !== undefined) throw badFields([problem]);
 }
 
-/** A Settlement or Batch Upload as it is stored, under way or ended. */
 export interface StoredSettlement {
   readonly id: string;
   readonly partnerId: PartnerId;

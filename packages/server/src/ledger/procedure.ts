@@ -51,6 +51,8 @@ export interface ProcedureContext {
   readonly preAuthDays: number;
 }
 
+/** Of a command for a terminal as a whole. */
+const withoutMoney = { callBackUrl: null, card: null, amountMinor: null, currency: null } as const;
 const takesNumbers = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
 
 /** @throws ServiceError `invalid_amount` if the amount does not fit the currency of the original. */
@@ -137,13 +139,11 @@ function followUpProcedure(request: FollowUpRequest, context: ProcedureContext):
 function settlementProcedure(request: SettlementRequest, start: TransactionStart): Procedure {
   const { tid, mid } = request;
   return {
+    ...withoutMoney,
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
-    card: null,
     takes: { ...takesNumbers, settlement: "SETTLEMENT" },
-    amountMinor: null,
-    currency: null,
     refusal: onTerminal({ mid, entersBatchWith: null, money: true, settles: true }),
     begin(terminal) {
       // The settlement IPN's table has no traceNo, but the acquirer is asked under it, also by an instance that takes
@@ -160,12 +160,11 @@ function reversalProcedure(request: ReversalRequest, context: ProcedureContext):
   const { tid, mid, ...money } = placeOf(original);
   const reversed = original && { id: original.id, tid, mid, traceNo: original.facts.fields["traceNo"] ?? "" };
   return {
+    ...withoutMoney,
+    ...money,
     tid,
     mid,
-    callBackUrl: null,
-    card: null,
-    takes: { traceNo: false, invoiceNo: false, batch: false, settlement: null },
-    ...money,
+    takes: { ...takesNumbers, traceNo: false },
     refusal: (_, state) => refusalBy(undefined, state, { command: "REVERSAL", amountMinor: null, context }),
     begin: () => beginReversal(request, reversed, start),
     message: undefined,
@@ -176,13 +175,10 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
   const { command, tid, mid } = request;
   const uploads = command === "BATCH_UPLOAD";
   return {
+    ...withoutMoney,
     tid,
     mid,
-    callBackUrl: null,
-    card: null,
     takes: { ...takesNumbers, settlement: uploads ? "BATCH_UPLOAD" : null },
-    amountMinor: null,
-    currency: null,
     // An upload during a settlement would upload what is being counted.
     refusal: onTerminal({ mid, entersBatchWith: null, money: uploads, settles: uploads }),
     begin: (terminal) => beginTerminalCommand(request, terminal, start),
@@ -304,7 +300,6 @@ export interface InitParts {
   /** The key for comparing bodies. With a plain hash a reader of the row could guess the card's token. */
   readonly bodyKey: KeyObject;
   readonly sandbox: boolean;
-  /** The number of terminals that a partner's commands may claim. */
   readonly claimsMax: number;
 }
 
@@ -317,7 +312,6 @@ export interface InitStart {
   readonly original: Transaction | undefined;
 }
 
-/** Makes the INIT of a request. */
 export function toInit(
   { bodyKey, cards, sandbox, claimsMax }: InitParts,
   partner: Partner,
@@ -356,7 +350,6 @@ export function toInit(
   };
 }
 
-/** The refusal as the caller gets it. */
 export function refusedBy(
   begun: Exclude<Begun, { outcome: "begun" | "repeated" }>,
   { tid, reqId }: Init,
@@ -379,7 +372,6 @@ export function refusedBy(
   return new ServiceError("terminal_not_registered", `tid ${tid} is not registered.`);
 }
 
-/** The transaction that a durable INIT began. */
 export function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
   const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, acquirer, site } =
     init;

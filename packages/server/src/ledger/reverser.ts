@@ -73,7 +73,6 @@ export interface ReverserParts {
   readonly cards: CardVault;
   readonly log: Logger;
   readonly acquirerTimeoutMs: number;
-  /** Called for each one that has ended. */
   readonly onEnded?: ((transaction: Transaction, end: ReversalEnd) => void) | undefined;
 }
 

@@ -22,7 +22,6 @@ import type { Completer } from "./completer.ts";
 import { backoffMs, DueWork } from "./due-work.ts";
 import type { Transaction, TransactionStore } from "./store.ts";
 
-/** Running settlements and Batch Uploads, and their batches. */
 export interface SettlementStore {
   /** Claims due ones for `heldForMs`: no other instance continues them meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;

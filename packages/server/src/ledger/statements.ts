@@ -65,7 +65,6 @@ export interface SettlementRow {
   readonly completedAt: Date | null;
 }
 
-/** A partner's own books: what was completed and settled. */
 export interface StatementStore {
   /** Pages of what happened in the span: by id, first what was completed soon, then the rest. */
   lines(partnerId: PartnerId, fromMs: number, beforeMs: number): AsyncIterable<readonly StatementRow[]>;
@@ -75,7 +74,6 @@ export interface StatementStore {
   settlements(partnerId: PartnerId, search: OwnSearch): Promise<readonly SettlementRow[]>;
 }
 
-/** The owner of a statement. */
 export interface StatementOwner {
   readonly id: PartnerId;
   readonly settings: { readonly timeZone: string };

@@ -13,7 +13,6 @@ import type { NewNotification } from "./notifier.ts";
 /** INIT: the acquirer may have been asked, and the outcome is unknown. The others are final. */
 export type TransactionState = "INIT" | "SUCCESS" | "ERROR";
 
-/** A transaction in the ledger. */
 export interface Transaction {
   readonly partnerId: PartnerId;
   readonly id: TransactionId;
@@ -63,7 +62,6 @@ export interface TransactionStore {
   findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined>;
   /** The transactions of the same chain, in order. */
   chain(transaction: Transaction): Promise<readonly Transaction[]>;
-  /** The reported transactions with these external ids. */
   findReported(partnerId: PartnerId, externalIds: readonly string[]): Promise<ReadonlyMap<string, ReportedOriginal>>;
   /**
    * Notes that a command's message will go to this host of the acquirer, and not to the one noted before. False if the
@@ -101,7 +99,6 @@ export interface CompletionStore {
 
 export type Completed = { readonly outcome: "completed"; readonly atMs: number } | { readonly outcome: "late" };
 
-/** A command to be processed. */
 export interface Init
   extends Pick<Transaction, "partnerId" | "id" | "command" | "chainId" | "callBackUrl" | "amountMinor" | "currency"> {
   readonly leaseId: LeaseId;
@@ -167,7 +164,6 @@ export interface Completion {
   readonly original: { readonly id: TransactionId; readonly becomes: "done" | "free" | "in_doubt" } | null;
   /** The money may have moved, and must not have: a Reversal is queued in the same transaction. */
   readonly reversal: { readonly tid: string; readonly requestedBy: TransactionId | null } | null;
-  /** For a settlement: the new state of the terminal's batch. */
   readonly batch: BatchEnd | null;
 }
 

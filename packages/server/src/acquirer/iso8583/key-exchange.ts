@@ -127,8 +127,7 @@ function partOf({ fields }: IsoMessage, { field, from, characters }: KeyExchange
   return /^(?:[0-9A-Fa-f]{2})*$/.test(part) ? part : "";
 }
 
-/** The encryption of a key that comes over the link. */
-type KeyEncryption = "tdes-ecb" | "aes-ecb" | "aes-kw";
+type KeyEncryption = KeyExchangeProfile["encryption"];
 
 const keyWrapIv = Buffer.from("a6a6a6a6a6a6a6a6", "hex");
 const blockBytes = 16;

@@ -1,6 +1,6 @@
 import { currencyDecimals, type IpnKind, type SettlementEntry, voidableCommands } from "@paybell/contract";
 import type { FieldProblem } from "../../errors.ts";
-import { isUuid, isUuidV4 } from "../../ids.ts";
+import { isUuid } from "../../ids.ts";
 import { amountShapeProblem } from "../amount.ts";
 import { shownDigitsProblem, swipeTypeProblem } from "../card.ts";
 import type { TextField } from "../request.ts";
@@ -12,8 +12,10 @@ import {
   cardNumberProblem,
   currencyRule,
   delimiterProblem,
+  oneOf,
   paymentTypeRule,
   type RuleContext,
+  reqIdRule,
   textProblem,
 } from "../rules.ts";
 import { type CompletionRequest, completionFields, completionKind, reportedCommands } from "./completion.ts";
@@ -124,7 +126,7 @@ function judgeRules(completion: CompletionRequest, kind: IpnKind, context: Judge
   found.add(oneOf("command", command, reportedCommands));
   if (partnerId !== "" && !isUuid(partnerId)) found.add(broken("partnerId", "unknown_partner", "is no UUID"));
   if (id !== "" && !isUuid(id)) found.add(broken("id", "invalid_value", "is no UUID"));
-  if (reqId !== "" && !isUuidV4(reqId)) found.add(broken("reqId", "invalid_req_id", "is no UUID v4"));
+  found.add(reqIdRule("reqId", reqId));
   found.add(oneOf("originalCommand", completion.originalCommand ?? "", voidableCommands));
   found.add(oneOf("status", status, finalStatuses));
   found.add(oneOf("transaction_type", type, tables[kind].transactionTypes));
@@ -145,7 +147,7 @@ function judgeCard(completion: CompletionRequest, { zeroAmounts }: Judge, found:
   if (amount !== "") found.add(mayBeZero ? amountOrZeroRule(amount, decimals) : amountRule(amount, decimals));
   found.add(currencyRule(currency, decimals));
   found.add(paymentTypeRule(paymentType));
-  if (swipeType !== "") found.add(swipeTypeProblem("swipeType", swipeType));
+  found.add(swipeTypeProblem("swipeType", swipeType));
   found.add(shownDigitsProblem("cardNumber", cardNumber));
 }
 
@@ -154,11 +156,6 @@ function resultRule(status: string, isoResponseCode: string): FieldProblem | und
   if (isoResponseCode === "" || (status !== "SUCCESS" && status !== "ERROR")) return undefined;
   if ((status === "SUCCESS") === (isoResponseCode === "00")) return undefined;
   return broken("status", "invalid_value", "must be SUCCESS with isoResponseCode 00, and ERROR with any other");
-}
-
-function oneOf(field: string, value: string, allowed: readonly string[]): FieldProblem | undefined {
-  if (value === "" || allowed.includes(value)) return undefined;
-  return broken(field, "invalid_value", `must be one of ${allowed.join(", ")}`);
 }
 
 function timeRule(field: string, value = ""): FieldProblem | undefined {

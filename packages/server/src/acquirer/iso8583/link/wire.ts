@@ -1,6 +1,7 @@
 import { type Codec, type IsoMessage, isNetworkMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/element.ts";
 import type { Mac } from "../message/mac.ts";
+import type { Profile } from "../profile/schema.ts";
 
 interface WireOptions {
   readonly codec: Codec;
@@ -9,14 +10,8 @@ interface WireOptions {
   readonly authentication: Authentication | undefined;
 }
 
-export interface Authentication {
+export interface Authentication extends Pick<NonNullable<Profile["mac"]>, "field" | "covers" | "networkMessages"> {
   readonly mac: Pick<Mac, "of" | "fits">;
-  /** The field of the MAC, or the last one of its message. */
-  readonly field: 64 | 128 | "last";
-  /** All before it, the message without it, or the message with zeros in its place. */
-  readonly covers: "before" | "without" | "zeros";
-  /** Sign-on and echo carry one too. */
-  readonly networkMessages: boolean;
 }
 
 const primaryMacField = 64;
@@ -85,14 +80,7 @@ function isAuthenticated(message: IsoMessage, by: Authentication | undefined): b
 }
 
 /** The header of each message on the wire. */
-export interface Framing {
-  /** The format of the length (bytes, BCD or ASCII digits), and their number. */
-  readonly length: "binary2" | "binary4" | "bcd2" | "ascii4";
-  /** The length counts itself too. */
-  readonly countsItself: boolean;
-  /** Five bytes in hexadecimal after the length: identifier, destination, origin. Empty: the host has none. */
-  readonly tpdu: string;
-}
+export type Framing = Readonly<Profile["framing"]>;
 
 /** No host's message is longer: every field at its longest comes to less. */
 const messageBytesMax = 64 * 1_024 - 1;

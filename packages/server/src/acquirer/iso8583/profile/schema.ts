@@ -92,6 +92,7 @@ const format = z
   .refine((text) => elementFormat(text) !== undefined, "is not a format such as n6, n..19, ans...999");
 const field = z.union([format, z.strictObject({ format, encoding: encoding.partial() })]);
 
+/** The form of a field that holds elements: `02` `03` `ABC`, or BER-TLV in a field of bytes. */
 const structure = z.discriminatedUnion("form", [
   z.strictObject({
     form: z.literal("text"),
@@ -185,8 +186,11 @@ const hostRequests = z.strictObject({
 export const profileSchema = z.strictObject({
   name: z.string().min(1).max(64),
   framing: z.strictObject({
+    /** The format of the length (bytes, BCD or ASCII digits), and their number. */
     length: alternatives("binary2", "binary4", "bcd2", "ascii4"),
+    /** The length counts itself too. */
     countsItself: z.boolean(),
+    /** After the length: identifier, destination, origin. Empty: the host has none. */
     tpdu: z.string().regex(/^(?:[0-9A-Fa-f]{10})?$/, "must be five bytes in hexadecimal, or empty"),
   }),
   encoding: encoding.extend({ text: encoding.shape.text.default("ascii") }),
@@ -294,6 +298,7 @@ export const profileSchema = z.strictObject({
 
 export type Profile = Readonly<z.infer<typeof profileSchema>>;
 export type KeyExchangeProfile = Readonly<z.infer<typeof keyExchange>>;
+export type Structure = Readonly<z.infer<typeof structure>>;
 export type MessageTemplate = Profile["messages"]["SALE"];
 export type MessageName = keyof Profile["messages"];
 export type NetworkName = "signOn" | "echo" | "signOff" | "keyRequest";

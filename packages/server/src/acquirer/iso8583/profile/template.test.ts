@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { IsoFormatError } from "../message/element.ts";
-import { elementIn, type Structure, tagProblem, writeElements } from "./template.ts";
+import type { Structure } from "./schema.ts";
+import { elementIn, tagProblem, writeElements } from "./template.ts";
 
 const text: Structure = { form: "text", tagCharacters: 2, lengthDigits: 3, lengthFirst: false };
 const lengthFirst: Structure = { ...text, lengthFirst: true };

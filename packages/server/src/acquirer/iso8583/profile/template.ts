@@ -1,6 +1,7 @@
+import { type TlvHead, tlvHead } from "../../../ber-tlv.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/element.ts";
-import type { MessageTemplate } from "./schema.ts";
+import type { MessageTemplate, Structure } from "./schema.ts";
 import { type Described, type HostValues, type ValueName, valueIn, valueNames } from "./values.ts";
 
 export type Write = (message: Described, isRepeat: boolean) => IsoMessage;
@@ -139,19 +140,6 @@ function isValueName(name: string): name is ValueName {
   return (valueNames as readonly string[]).includes(name);
 }
 
-/** The form of a field that holds elements, each with a tag and a length. */
-export type Structure =
-  | {
-      /** `02` `03` `ABC`: tag, then the number of characters, both in the field's own characters. */
-      readonly form: "text";
-      readonly tagCharacters: number;
-      readonly lengthDigits: number;
-      /** The length comes first, and counts the tag too. */
-      readonly lengthFirst: boolean;
-    }
-  /** BER-TLV in a field of bytes. The values are hexadecimal, or characters in ASCII. */
-  | { readonly form: "ber"; readonly values: "hex" | "ascii" };
-
 /** `48`, or `48.02`: the element 02 of field 48. */
 export function placeOf(key: string): { readonly field: number; readonly tag: string } {
   const [field = "", tag = ""] = key.split(".");
@@ -166,7 +154,7 @@ export function tagProblem(tag: string, structure: Structure): string | undefine
 }
 
 function isBerTag(tag: string): boolean {
-  return /^(?:[0-9A-F]{2})+$/.test(tag) && berHead(`${tag}00`, 0)?.tag === tag;
+  return /^(?:[0-9A-F]{2})+$/.test(tag) && tlvHead(`${tag}00`, 0)?.tag === tag;
 }
 
 export type Elements = readonly (readonly [tag: string, value: string])[];
@@ -200,7 +188,7 @@ function berLength(bytes: number): string {
 /** The value of the first element with this tag; empty if there is none, or if the text before it cannot be read. */
 export function elementIn(text: string, wanted: string, structure: Structure): string {
   for (let at = 0; at < text.length; ) {
-    const head = structure.form === "ber" ? berHead(text, at) : textHead(text, at, structure);
+    const head = structure.form === "ber" ? tlvHead(text, at) : textHead(text, at, structure);
     if (head === undefined || head.to > text.length) return "";
     if (head.tag === wanted) return contentOf(text.slice(head.from, head.to), structure);
     at = head.to;
@@ -213,18 +201,11 @@ function contentOf(value: string, structure: Structure): string {
   return Buffer.from(value, "hex").toString("latin1");
 }
 
-interface Head {
-  readonly tag: string;
-  /** The first character of the value, and the one after it. */
-  readonly from: number;
-  readonly to: number;
-}
-
 function textHead(
   text: string,
   at: number,
   { tagCharacters, lengthDigits, lengthFirst }: Extract<Structure, { readonly form: "text" }>,
-): Head | undefined {
+): TlvHead | undefined {
   const tagAt = lengthFirst ? at + lengthDigits : at;
   const lengthAt = lengthFirst ? at : at + tagCharacters;
   const digits = text.slice(lengthAt, lengthAt + lengthDigits);
@@ -232,23 +213,4 @@ function textHead(
   const from = at + tagCharacters + lengthDigits;
   const to = from + Number(digits) - (lengthFirst ? tagCharacters : 0);
   return to < from ? undefined : { tag: text.slice(tagAt, tagAt + tagCharacters), from, to };
-}
-
-function berHead(text: string, start: number): Head | undefined {
-  const byte = (at: number) => Number.parseInt(text.slice(at, at + 2), 16);
-  let at = start + 2;
-  // Five low bits that are all set: the tag continues, as long as the first bit of a byte is set.
-  if ((byte(start) & 0x1f) === 0x1f) {
-    while ((byte(at) & 0x80) !== 0) at += 2;
-    at += 2;
-  }
-  const tag = text.slice(start, at);
-  const first = byte(at);
-  at += 2;
-  if (Number.isNaN(first)) return undefined;
-  if (first < 0x80) return { tag, from: at, to: at + first * 2 };
-  const lengthBytes = first & 0x7f;
-  const length = Number.parseInt(text.slice(at, at + lengthBytes * 2), 16);
-  at += lengthBytes * 2;
-  return Number.isNaN(length) ? undefined : { tag, from: at, to: at + length * 2 };
 }
