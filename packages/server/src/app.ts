@@ -100,7 +100,6 @@ export interface Service {
   readonly directory: PartnerDirectory;
   readonly registry: PartnerRegistry;
   readonly metrics: Metrics;
-  /** POSTs in flight now. */
   inFlight(): number;
   /**
    * Accepts no new work, lets work in flight finish (bounded), releases the rest, and closes. May be called repeatedly.

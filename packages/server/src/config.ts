@@ -57,7 +57,6 @@ function withSecretsOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJ
   return env;
 }
 
-/** The variables that are settings. */
 export function settingNames(): readonly string[] {
   return [...Object.values(settings).map(({ name }) => name), ...secretNames.map(fileOf)];
 }
@@ -145,7 +144,6 @@ function editDistance(from: string, to: string): number {
   return row[to.length] ?? 0;
 }
 
-/** A setting as the console shows it. */
 export interface ShownSetting {
   readonly name: string;
   /** Its topic. */

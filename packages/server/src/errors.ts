@@ -77,7 +77,6 @@ export function firstFailure(error: unknown): Error {
   return isOfAddresses && error.errors[0] instanceof Error ? error.errors[0] : error;
 }
 
-/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return firstFailure(error).message;
 }

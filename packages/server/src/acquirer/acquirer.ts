@@ -49,7 +49,6 @@ export interface UnmatchedAnswer extends AcquirerAnswer {
   readonly tid: string;
   /** Empty: it does not repeat that of its message, so nothing tells which one it answers. */
   readonly traceNo: string;
-  /** It answers a Settlement. */
   readonly isSettlement?: boolean;
   /** The message as the answer describes it, for the operator. It holds no card data. */
   readonly known: Readonly<Record<string, string>>;
@@ -90,7 +89,6 @@ export interface AskOptions {
   readonly onSent?: ((sent: SentMessage) => void) | undefined;
 }
 
-/** A message that has left. */
 export interface SentMessage {
   /** Name and port. */
   readonly host: string;
@@ -281,7 +279,6 @@ export interface Acquirers {
   /** Always returns one: for an unknown name, one that sends nothing. */
   of(name: string): Acquirer;
   has(name: string): boolean;
-  /** The current ones. */
   names(): readonly string[];
 }
 

@@ -14,7 +14,6 @@ export interface AlertGroup {
   readonly others: readonly Alert[];
 }
 
-/** A channel that alerts are sent to. */
 export interface AlertChannel {
   /** Shown in the log, so it contains no secret. */
   readonly name: string;

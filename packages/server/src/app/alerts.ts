@@ -26,7 +26,6 @@ type AlertConfig = Pick<
 
 const timeoutMs = 10_000;
 
-/** Whether alerts are sent. */
 export function isAlerting({ alertUrl, alertSlackUrl, alertMailUrl }: AlertConfig): boolean {
   return alertUrl !== null || alertSlackUrl !== null || alertMailUrl !== null;
 }
@@ -81,7 +80,6 @@ function rulesOf({ alertAddresses }: AlertConfig, proxy: EgressProxy | undefined
   };
 }
 
-/** The result of the test for one channel. */
 export interface AlertTested {
   readonly target: string;
   readonly ok: boolean;

@@ -25,7 +25,6 @@ import { openDatabase } from "../store/database/database.ts";
 import { PostgresAcquirers } from "../store/registered-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
-/** The options for opening a link to a host. */
 export type HostOptions = Omit<Iso8583Options, "onEvent" | "noteAsked" | "connectsLater" | "earlierTimeoutMs">;
 
 export interface NamedAcquirer {
@@ -54,7 +53,6 @@ export async function configuredAcquirer(config: Config, log: Log): Promise<Name
 }
 
 export interface AcquirersOptions {
-  /** The acquirer of the settings. */
   readonly ofSettings: NamedAcquirer["acquirer"];
   readonly masterKey: MasterKey;
   /** The key under which instances forward messages to each other. */
@@ -299,7 +297,6 @@ function simulatorName({ simulatorOutage }: Pick<Config, "simulatorOutage">): st
 
 /** The links of acquirers, for a command that runs beside the service. The empty name: the acquirer of the settings. */
 export interface AcquirerLinks {
-  /** The names of the registered acquirers. */
   names(): Promise<readonly string[]>;
   /** The options for opening the link; undefined: no acquirer is registered by this name. */
   registered(name: string): Promise<HostOptions | undefined>;

@@ -85,7 +85,6 @@ export function wireDelivery(infrastructure: Infrastructure, partners: PartnerPa
       flushing = setInterval(() => void counter.flush().catch(warn("figures could not be added")), flushEveryMs);
       worker?.start();
     },
-    /** POSTs in flight. */
     inFlight: () => worker?.status.slots ?? 0,
     async stop() {
       await worker?.stop(config.drainTimeoutMs);

@@ -127,7 +127,6 @@ export interface HealthParts {
   readonly isDeliveryFit?: (() => boolean) | undefined;
   /** The status of the acquirers, by the name of the check. */
   readonly acquirers: ReadonlyMap<string, string>;
-  /** The timeout for the database. */
   readonly databaseTimeoutMs?: number;
 }
 

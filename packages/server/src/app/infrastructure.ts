@@ -32,7 +32,6 @@ export interface Infrastructure {
   readonly tracing: Tracing | undefined;
   /** Outgoing connections go through it; undefined: they are direct. */
   readonly egressProxy: EgressProxy | undefined;
-  /** Whether alerts are sent. */
   readonly alerting: boolean;
   /** Steps to undo if the service cannot start: the last first. */
   readonly closing: (() => Promise<unknown> | unknown)[];

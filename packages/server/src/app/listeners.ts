@@ -9,7 +9,6 @@ import { requireFreeHome } from "../postgres/service-lock.ts";
 export interface Listeners {
   /** @returns the URLs for partners */
   listen(): Promise<readonly string[]>;
-  /** The URLs for operators. */
   operatorUrls(): readonly string[];
   close(): Promise<void>;
 }

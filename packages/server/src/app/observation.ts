@@ -12,7 +12,6 @@ import type { LongPolls } from "../notifications/long-polls.ts";
 import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
 import { acquirerLinks, type ServiceStatus } from "./health.ts";
 
-/** Counts the result of one attempt. */
 export function countAttempt(
   metrics: Metrics,
   partners: PartnerMetrics,

@@ -64,7 +64,6 @@ export class PartnerMessages {
     await this.#loop;
   }
 
-  /** Sends what is due now. */
   async sendDue(): Promise<void> {
     const { troubles, store, findPartner } = this.#parts;
     for (const trouble of await troubles.all()) {

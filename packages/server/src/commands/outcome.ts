@@ -2,7 +2,6 @@ import type { Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { broken, delimiterProblem, replaceUnsendable } from "./rules.ts";
 
-/** An acquirer's answer, field by field. */
 export interface AcquirerReply {
   /** ISO 8583 field 39. */
   readonly responseCode: string;
@@ -20,7 +19,6 @@ export interface AcquirerReply {
   readonly isDoubtful?: boolean;
 }
 
-/** The outcome of asking the acquirer. */
 export type AcquirerOutcome =
   | {
       readonly kind: "answered";

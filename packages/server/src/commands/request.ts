@@ -34,7 +34,6 @@ export interface ObjectField {
   readonly fields: readonly TextField[];
 }
 
-/** A list of entries with the same string fields. */
 export interface ListField {
   readonly type: "list";
   readonly name: string;
@@ -47,7 +46,6 @@ export interface ListField {
 export type RequestField = TextField | FlagField | ObjectField;
 export type CompletionField = TextField | ListField;
 
-/** The maximum size of extraData in bytes of UTF-8. */
 export const extraDataBytesMax = 4096;
 
 type More = Pick<TextField, "maxBytes" | "values">;
@@ -89,7 +87,6 @@ export const callBackUrl = optionalText(
   "Receives this transaction's IPN in place of the registered URL; HTTPS, within the partner's addresses",
 );
 
-/** The fields of every notified command. */
 const notifiedFields = [
   optionalText(
     "extraData",

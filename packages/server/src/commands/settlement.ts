@@ -91,7 +91,6 @@ export interface BatchRow {
   readonly reversed: boolean;
 }
 
-/** The totals of a batch. */
 export interface SettlementTotals {
   /** ISO 4217; empty for an empty batch. */
   readonly currency: string;

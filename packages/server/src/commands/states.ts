@@ -134,13 +134,11 @@ export const guards = {
 } as const;
 export type Guard = keyof typeof guards;
 
-/** A command that refers to a transaction. */
 export type ReferringCommand = "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | "REFUND";
 
 export interface Reference {
   /** The commands it may refer to, unless a switch reported them. */
   readonly of: readonly Command[];
-  /** Every case in which it is accepted. */
   readonly cases: readonly {
     readonly from: TransactionStatus;
     readonly to: TransactionStatus;

@@ -22,7 +22,6 @@ export interface TerminalState {
   readonly mid: string;
   /** The acquirer of its commands; empty: that of the settings. */
   readonly acquirer: string;
-  /** The state of the current batch. */
   readonly batch: "open" | "closing";
   /** ISO 4217; null while nothing has entered the open batch. */
   readonly batchCurrency: string | null;

@@ -8,7 +8,6 @@ import type { EventFeed } from "./feed.ts";
 export interface FeedPosition {
   /** The cursor of {@link EventFeed}; empty: from the beginning. */
   readonly events: string;
-  /** The number of an entry of the audit. */
   readonly audit: number;
 }
 

@@ -93,7 +93,6 @@ const spokenGap = "(?:[ _-](?:code|value|number|no)\\.?)?[\\s:=#/([\"'>\u2013\u2
 const spoken = new RegExp(`(?<![a-z\\d])(?:${spokenName}${spokenGap}|cv[vc])\\d{3,4}(?!\\d)`, "i");
 const endOfSentence = /[).!?:]{1,5}$/;
 
-/** Whether a text may contain such a name. */
 export function namesSensitive(text: string): boolean {
   return somewhere.test(withoutAccents(text));
 }

@@ -20,7 +20,6 @@ export function component<Schema extends z.ZodType>(schema: Schema, id: string, 
   return schema;
 }
 
-/** A component that is an object with these fields. */
 export function componentOf<Shape extends z.core.$ZodShape>(id: string, description: string, fields: Shape) {
   return component(z.object(fields), id, description);
 }

@@ -210,7 +210,6 @@ export class LeaseReaper {
  */
 export type LeaseKind = "api" | "delivery";
 
-/** Stores the lease of a holder. */
 export interface LeaseStore {
   /** An id serves one lease only. Safe to repeat. */
   insert(id: LeaseId, kind: LeaseKind): Promise<void>;

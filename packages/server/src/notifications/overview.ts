@@ -88,7 +88,6 @@ export class Overviews {
     this.#parts = parts;
   }
 
-  /** The overview of all partners. */
   all(span: FigureSpan): Promise<OverviewView> {
     const nowMs = this.#parts.nowMs();
     const known = this.#kept.get(span);
@@ -98,7 +97,6 @@ export class Overviews {
     return view;
   }
 
-  /** The figures of one partner. */
   async of(partnerId: PartnerId, span: FigureSpan): Promise<FiguresView> {
     const nowMs = this.#parts.nowMs();
     const sinceMs = nowMs - spanMs[span];
@@ -177,7 +175,6 @@ export interface DeliveryCounts {
   /** Failed attempts, whether they are repeated or not. */
   failed: number;
   parked: number;
-  /** Duration of attempts. */
   readonly attemptMs: number[];
   /** Time from a notification's creation, or its redelivery, to its acceptance. */
   readonly deliveryMs: number[];

@@ -1,7 +1,6 @@
 import { sampleSale } from "@paybell/contract";
 import type { CardFacts, SettlementFacts } from "../ipn/facts.ts";
 
-/** The values of a test notification. */
 export interface TestValues {
   readonly transactionId: string;
   readonly reqId: string;

@@ -83,7 +83,6 @@ export interface NotificationStatus extends NotificationKey {
   readonly outcomeAtMs: number | null;
   /** The reason for which a pending one waits. */
   readonly waiting: WaitingFor | null;
-  /** The schedule of a pending one. */
   readonly schedule: RunningSchedule | null;
   readonly partnerName: string;
 }

@@ -1,6 +1,5 @@
 import type { Clock } from "../clock.ts";
 
-/** Stores sessions that were ended before their time. */
 export interface EndedSessionStore {
   /** Ending one twice changes nothing. */
   add(id: Buffer, endsAtMs: number): Promise<void>;

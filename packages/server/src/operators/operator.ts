@@ -20,7 +20,6 @@ export interface OperatorRecord {
   readonly subject: string | null;
 }
 
-/** Stores operators. */
 export interface OperatorStore {
   add(
     operator: Pick<OperatorRecord, "id" | "name" | "role" | "expiresAt" | "subject">,

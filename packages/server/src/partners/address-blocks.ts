@@ -180,7 +180,6 @@ function parseAddress(text: string): Ip | undefined {
   return isIP(address) === 0 ? undefined : ipaddr.process(address);
 }
 
-/** Whether the address is in the block. */
 export function matches(block: Block, ip: Ip): boolean {
   return block.network.kind() === ip.kind() && ip.match(block.network, block.bits);
 }

@@ -38,7 +38,6 @@ export interface PartnerKeys {
   readonly client?: ClientCertificate;
 }
 
-/** The scopes of an API key. */
 export type ApiKeyScope = "read" | "pull" | "commands" | "manage";
 
 /** `callbackKey` is a client certificate with its key. */

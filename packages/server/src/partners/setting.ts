@@ -2,7 +2,6 @@ import { z } from "zod";
 import { type FieldProblem, invalid, unknownField, wrongType } from "../errors.ts";
 import type { CallbackUrlRules } from "./callback-rules.ts";
 
-/** The context for checking one setting. */
 export interface SettingContext {
   readonly rules: CallbackUrlRules;
   /** The other settings, which may be invalid themselves. */
@@ -23,7 +22,6 @@ export interface PartnerSetting<Value> {
 
 export type SettingTable = Readonly<Record<string, PartnerSetting<unknown>>>;
 
-/** The values of a table of settings. */
 export type ValuesOf<Table> = {
   readonly [Name in keyof Table]: Table[Name] extends PartnerSetting<infer Value> ? Value : never;
 };

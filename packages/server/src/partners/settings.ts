@@ -242,7 +242,6 @@ export const partnerSettings = { ...required, ...optional };
 
 export type PartnerSettings = ValuesOf<typeof partnerSettings>;
 
-/** The settings with a default. */
 export type DefaultSettings = ValuesOf<typeof optional>;
 
 export const defaultSettings: DefaultSettings = initialValues(optional);

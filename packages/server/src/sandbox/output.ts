@@ -34,7 +34,6 @@ export function failedLines({ status, notificationId, attempt, path }: FailedDel
   return [title, ...faintFlow(facts, style), ""];
 }
 
-/** An attempt that was not accepted. */
 export interface ShownAttempt {
   readonly notificationId: string;
   readonly attemptNo: number;

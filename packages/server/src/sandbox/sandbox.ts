@@ -192,7 +192,6 @@ async function sandboxPartner(
 interface ObservedReceiver {
   readonly home: string;
   readonly partner: Partner;
-  /** The URL of the last start. */
   readonly lastUrl: string | undefined;
   readonly cipherNow: () => Cipher;
   readonly desk: SandboxReceiverControl;

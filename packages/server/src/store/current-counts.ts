@@ -16,7 +16,6 @@ const counts = `
     (SELECT count(*) FROM (SELECT FROM settlements WHERE tries > 1 LIMIT ${countedMax}) AS few)::integer
       AS "settlementsWaiting"`;
 
-/** Current counts of all partners. */
 export class PostgresCurrentCounts implements CurrentCountsStore {
   readonly #homes: Homes;
 

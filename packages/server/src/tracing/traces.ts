@@ -22,7 +22,6 @@ import { ServiceError } from "../errors.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Transaction } from "../ledger/store.ts";
 
-/** The ids of a span. */
 type SpanIds = Pick<SpanContext, "traceId" | "spanId">;
 
 /**

@@ -33,7 +33,6 @@ export type TraceConfig = Pick<
   "tracesEndpoint" | "tracesHeaders" | "tracesServiceName" | "tracesSampler" | "tracesShare"
 >;
 
-/** Traces by OpenTelemetry. */
 export type Tracing = ReturnType<typeof openTracing>;
 
 /** About 8 MB of spans. */

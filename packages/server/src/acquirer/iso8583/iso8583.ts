@@ -56,7 +56,6 @@ const defaultTimings = { backOffMs: [200, 30_000], stableMs: 1_000 } as const;
 const linkWaitMsMax = 3_000;
 const traceNos = 999_999;
 
-/** An acquirer bank that is reached by ISO 8583, as its profile says. */
 export class Iso8583Acquirer implements Acquirer {
   readonly approvals: ReadonlySet<string>;
   readonly wantsCards: boolean;
@@ -186,7 +185,6 @@ export class Iso8583Acquirer implements Acquirer {
     return this.#link.host;
   }
 
-  /** Whether a host is connected within `timeoutMs`. */
   isUpWithin(timeoutMs: number): Promise<boolean> {
     return this.#link.isUpWithin(timeoutMs);
   }

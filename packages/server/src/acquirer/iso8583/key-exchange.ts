@@ -107,7 +107,6 @@ export class KeyExchange {
     this.#taken("came");
   }
 
-  /** A key could not be taken up. */
   refuse(why: string): void {
     this.#refused = `the key of ${this.#now()} was refused: ${why}`;
   }

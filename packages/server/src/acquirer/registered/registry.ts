@@ -21,7 +21,6 @@ export type AcquirerToStore = Registration & Pick<StoredAcquirer, "sealed">;
 
 /** Registered acquirers. Every change is durable, and announced to all instances, when it resolves. */
 export interface AcquirerStore {
-  /** The versions by name. */
   versions(): Promise<ReadonlyMap<string, string>>;
   find(name: string): Promise<StoredAcquirer | undefined>;
   /** In the order of their names. */
@@ -129,7 +128,6 @@ export class AcquirerRegistry {
     return current;
   }
 
-  /** The options for opening its link. */
   linkOptions(stored: StoredAcquirer): ReturnType<typeof linkOptions> {
     return linkOptions(stored, this.#secretsOf(stored));
   }

@@ -10,7 +10,6 @@ import type { Batch, Side } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
 import { invalidAmount, invalidTransaction, unknownRecord, wrongOriginalAmount } from "./codes.ts";
 
-/** A message that moves money. */
 export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
 
 /** The state of a message in the bank's books. Only approved ones are settled with their batch. */
@@ -29,7 +28,6 @@ export interface Booking extends BookingFacts {
   reversed: boolean;
   /** The Void or the PreAuth-Complete that was approved on it and is not reversed. */
   followedBy: Booking | undefined;
-  /** The sum of its Refunds. */
   refundedMinor: bigint;
 }
 

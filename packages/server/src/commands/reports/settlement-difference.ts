@@ -17,13 +17,11 @@ export interface HeldTransaction {
   readonly amount: string;
 }
 
-/** One value of a settlement that differs from the ledger. */
 export interface DifferentValue {
   readonly reported: string;
   readonly ledger: string;
 }
 
-/** Transactions that are only on one side. */
 export interface OneSided {
   readonly count: number;
   /** The first 20: their reqId, otherwise the acquirer's reference, otherwise the transaction's id. */

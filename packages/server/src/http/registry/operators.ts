@@ -80,7 +80,6 @@ const operation = operations("Operators");
 
 const params = z.object({ id: described(z.string(), "The operator's id") });
 
-/** Operators, and the audit. */
 export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependencies): void {
   app.post(
     "/operator/v1/operators",

@@ -43,7 +43,6 @@ const foundTerminalsSchema = z.object({
 
 const terminalParams = z.object({ ...partnerParams.shape, tid: described(z.string(), "Terminal ID") });
 
-/** Terminals of partners. */
 export function terminalRoutes(app: HttpApp, { registry }: HttpDependencies): void {
   app.put(
     "/operator/v1/partners/:id/terminals/:tid",

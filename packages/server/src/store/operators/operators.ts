@@ -17,7 +17,6 @@ interface Row {
   readonly subject: string | null;
 }
 
-/** Operators in PostgreSQL. */
 export class PostgresOperators implements OperatorStore {
   readonly #pool: Pool;
   readonly #seals: RowSeals | undefined;

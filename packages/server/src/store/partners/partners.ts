@@ -479,7 +479,6 @@ function keyColumns(keys: readonly NewKey[]): [KeyId[], KeyKind[], Buffer[]] {
   return [keys.map((key) => key.id), keys.map((key) => key.kind), keys.map((key) => key.material)];
 }
 
-/** The origin of callBackUrl. */
 function originOf({ callBackUrl }: PartnerSettings): string {
   return callBackUrl ? new URL(callBackUrl).origin : "";
 }

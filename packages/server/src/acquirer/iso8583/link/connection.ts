@@ -26,7 +26,6 @@ export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 const unsentBytesMax = 1_024 * 1_024;
 const keepAliveMs = 15_000;
 
-/** One established connection to one host. */
 export class HostConnection {
   readonly #socket: Socket;
   /** Resolves with why, when it has ended; never rejects. */

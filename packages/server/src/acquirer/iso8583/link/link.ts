@@ -86,7 +86,6 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
 }
 
 export interface RequestOptions extends Omit<ExchangeOptions, "owner"> {
-  /** Called when the message has left, with the name of its host. */
   readonly onSent?: ((host: string) => void) | undefined;
 }
 
@@ -157,7 +156,6 @@ export class Link {
     return { isUp: true, isSignedOff: false, detail: `signed on at ${name} for ${s} s`, silentMs };
   }
 
-  /** Whether the link is up, after waiting at most `timeoutMs`. */
   async isUpWithin(timeoutMs: number): Promise<boolean> {
     if (this.isUp) return true;
     if (this.#closing.signal.aborted) return false;

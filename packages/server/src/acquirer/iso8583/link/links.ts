@@ -47,7 +47,6 @@ export class Links {
     return { ...state, detail: `${state.detail}, over ${at.length} of ${this.#links.length} connections` };
   }
 
-  /** Whether a connection is up, after waiting at most `timeoutMs`. */
   async isUpWithin(timeoutMs: number): Promise<boolean> {
     const waits = this.#links.map(async (link) => {
       if (!(await link.isUpWithin(timeoutMs))) throw new NotSent(link.state().detail);

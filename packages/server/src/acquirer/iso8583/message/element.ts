@@ -9,7 +9,6 @@ export class IsoFormatError extends Error {
 /** The content of a field, in ISO 8583's own letters. `xn` is a sign, `C` or `D`, before digits; `b` is bytes. */
 export type Content = "a" | "n" | "an" | "as" | "ns" | "ans" | "z" | "b" | "xn";
 
-/** The format of one field. */
 export interface ElementFormat {
   readonly content: Content;
   /** Digits of the length prefix: 2 (LLVAR) or 3 (LLLVAR); 0 for a fixed length. */

@@ -246,7 +246,6 @@ export const profileSchema = z.strictObject({
   network: z.strictObject({
     /** The sessions that the host allows at a time: one for each instance, or one in all. */
     sessions: alternatives("each", "one").default("each"),
-    /** The connections to each host. */
     connections: z.number().int().min(1).max(16).default(1),
     signOn: message.nullable(),
     echo: message.nullable(),

@@ -6,7 +6,6 @@ import { type Described, type HostValues, type ValueName, valueIn, valueNames } 
 
 export type Write = (message: Described, isRepeat: boolean) => IsoMessage;
 
-/** Writes a message by its template. */
 export function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostValues): Write {
   const writers = fieldWriters(fields, host);
   const again = repeatMti ?? `${mti.slice(0, 3)}${Number(mti[3]) + 1}`;
@@ -107,7 +106,6 @@ export function isOfTotals(template: string): boolean {
   return partsOf(template).some((part) => typeof part !== "string" && /(?:Quantity|Total)$/.test(part.name));
 }
 
-/** The values that a template names. */
 export function valuesIn(template: string): readonly ValueName[] {
   return partsOf(template).flatMap((part) => (typeof part === "string" ? [] : [part.name]));
 }
