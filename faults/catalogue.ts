@@ -44,6 +44,14 @@ export interface InjectedFault {
   happen(context: FaultContext): Promise<FaultEffect>;
 }
 
+function fault(
+  name: string,
+  { needs = "nothing", isQuick = false }: Partial<Pick<InjectedFault, "needs" | "isQuick">>,
+  happen: InjectedFault["happen"],
+): InjectedFault {
+  return { name, needs, isQuick, happen };
+}
+
 /** An instance sends nothing more 5 s after its last answered beat; others own its partners within 9. */
 const pastLeaseMs = 9_500;
 
@@ -52,112 +60,72 @@ const allInstances = ({ instances }: Deployment): FaultEffect => ({ instances: i
 
 /** Processes that die, stop and continue. */
 const processFaults: readonly InjectedFault[] = [
-  {
-    name: "kill-service",
-    needs: "one instance",
-    isQuick: false,
-    async happen({ stage, random, over, last }) {
-      const instance = random.pick(stage.instances);
-      await instance.kill();
-      await last(0, 3_000);
-      // Until it runs again nobody could take over from it.
-      await instance.start();
-      over();
-      return { instances: 1 };
-    },
-  },
-  {
-    name: "kill-one-of-several",
-    needs: "several instances",
-    isQuick: false,
-    async happen({ stage, random, over, last }) {
-      const instance = random.pick(stage.instances);
-      await instance.kill();
-      // The others must continue by themselves, so its return is not awaited.
-      over();
-      await last(2_000, 12_000);
-      await instance.start();
-      return { instances: 1 };
-    },
-  },
-  {
-    name: "kill-postgres",
-    needs: "nothing",
-    isQuick: false,
-    async happen({ stage, over, last }) {
-      await stage.primary.kill();
-      await last(300, 6_000);
-      await stage.primary.start();
-      over();
-      return allInstances(stage);
-    },
-  },
-  {
-    name: "kill-both",
-    needs: "nothing",
-    isQuick: true,
-    async happen({ stage, over, last }) {
-      await Promise.all([stage.primary.kill(), ...stage.instances.map((instance) => instance.kill())]);
-      await last(0, 3_000);
-      await stage.primary.start();
-      await Promise.all(stage.instances.map((instance) => instance.start()));
-      over();
-      return allInstances(stage);
-    },
-  },
-  {
-    name: "stop-service",
-    needs: "one instance",
-    isQuick: false,
-    async happen({ stage, random, over, last }) {
-      const instance = random.pick(stage.instances);
-      instance.signal("SIGSTOP");
-      await last(pastLeaseMs, pastLeaseMs + 4_000);
-      instance.signal("SIGCONT");
-      over();
-      return { instances: 1 };
-    },
-  },
-  {
-    name: "stop-one-of-several",
-    needs: "several instances",
-    isQuick: true,
-    async happen({ stage, random, over, last }) {
-      const instance = random.pick(stage.instances);
-      instance.signal("SIGSTOP");
-      over();
-      await last(pastLeaseMs, pastLeaseMs + 4_000);
-      instance.signal("SIGCONT");
-      return { instances: 1 };
-    },
-  },
+  fault("kill-service", { needs: "one instance" }, async ({ stage, random, over, last }) => {
+    const instance = random.pick(stage.instances);
+    await instance.kill();
+    await last(0, 3_000);
+    // Until it runs again nobody could take over from it.
+    await instance.start();
+    over();
+    return { instances: 1 };
+  }),
+  fault("kill-one-of-several", { needs: "several instances" }, async ({ stage, random, over, last }) => {
+    const instance = random.pick(stage.instances);
+    await instance.kill();
+    // The others must continue by themselves, so its return is not awaited.
+    over();
+    await last(2_000, 12_000);
+    await instance.start();
+    return { instances: 1 };
+  }),
+  fault("kill-postgres", {}, async ({ stage, over, last }) => {
+    await stage.primary.kill();
+    await last(300, 6_000);
+    await stage.primary.start();
+    over();
+    return allInstances(stage);
+  }),
+  fault("kill-both", { isQuick: true }, async ({ stage, over, last }) => {
+    await Promise.all([stage.primary.kill(), ...stage.instances.map((instance) => instance.kill())]);
+    await last(0, 3_000);
+    await stage.primary.start();
+    await Promise.all(stage.instances.map((instance) => instance.start()));
+    over();
+    return allInstances(stage);
+  }),
+  fault("stop-service", { needs: "one instance" }, async ({ stage, random, over, last }) => {
+    const instance = random.pick(stage.instances);
+    instance.signal("SIGSTOP");
+    await last(pastLeaseMs, pastLeaseMs + 4_000);
+    instance.signal("SIGCONT");
+    over();
+    return { instances: 1 };
+  }),
+  fault("stop-one-of-several", { needs: "several instances", isQuick: true }, async ({ stage, random, over, last }) => {
+    const instance = random.pick(stage.instances);
+    instance.signal("SIGSTOP");
+    over();
+    await last(pastLeaseMs, pastLeaseMs + 4_000);
+    instance.signal("SIGCONT");
+    return { instances: 1 };
+  }),
 ];
 
 /** Instance by instance. */
 const plannedFaults: readonly InjectedFault[] = [
-  {
-    name: "rolling-restart",
-    needs: "several instances",
-    isQuick: true,
-    async happen({ stage, over }) {
-      await restartEach(stage, async () => undefined);
-      over();
-      return { instances: 0, isPlanned: true };
-    },
-  },
-  {
-    // To a version with more migrations: old and new work side by side meanwhile.
-    name: "rolling-upgrade",
-    needs: "several instances",
-    isQuick: true,
-    async happen({ stage, over, last }) {
-      const tree = await makeNewerTree(stage.folder, stage.nextVersion());
-      for (const instance of stage.instances) instance.useTree(tree);
-      await restartEach(stage, () => last(500, 3_000));
-      over();
-      return { instances: 0, isPlanned: true };
-    },
-  },
+  fault("rolling-restart", { needs: "several instances", isQuick: true }, async ({ stage, over }) => {
+    await restartEach(stage, async () => undefined);
+    over();
+    return { instances: 0, isPlanned: true };
+  }),
+  // To a version with more migrations: old and new work side by side meanwhile.
+  fault("rolling-upgrade", { needs: "several instances", isQuick: true }, async ({ stage, over, last }) => {
+    const tree = await makeNewerTree(stage.folder, stage.nextVersion());
+    for (const instance of stage.instances) instance.useTree(tree);
+    await restartEach(stage, () => last(500, 3_000));
+    over();
+    return { instances: 0, isPlanned: true };
+  }),
 ];
 
 async function restartEach({ instances }: Deployment, after: (instance: ServiceInstance) => Promise<void>) {
@@ -171,32 +139,27 @@ async function restartEach({ instances }: Deployment, after: (instance: ServiceI
 /** Faults of connections, in one direction or both, between instances and database, and between those and partners. */
 const networkFaults: readonly InjectedFault[] = [
   ...(["cut", "hold-requests", "hold-answers", "slow", "lossy"] as const).map((trouble) =>
-    linkFault(`database-${trouble}`, trouble === "hold-answers", async (context) => {
+    fault(`database-${trouble}`, { isQuick: trouble === "hold-answers" }, async (context) => {
       await disturb(context, context.stage.databaseLinks, trouble, [1_500, 8_000]);
       return allInstances(context.stage);
     }),
   ),
   ...(["cut", "refuse", "hold-requests", "hold-answers", "slow", "lossy"] as const).map((trouble) =>
-    linkFault(`partners-${trouble}`, trouble === "lossy", async (context) => {
+    fault(`partners-${trouble}`, { isQuick: trouble === "lossy" }, async (context) => {
       await disturb(context, [context.random.pick(context.stage.partnerLinks)], trouble, [2_000, 9_000]);
       return { instances: 0 };
     }),
   ),
-  {
-    name: "one-cut-off-past-its-lease",
-    needs: "several instances",
-    isQuick: false,
-    async happen({ stage, random, over, last }) {
-      const link = random.pick(stage.databaseLinks);
-      await link.begin(random.pick(["hold-requests", "hold-answers", "cut"]));
-      over();
-      await last(pastLeaseMs, pastLeaseMs + 4_000);
-      await link.end({ reset: random.next() < 0.5 });
-      return { instances: 1 };
-    },
-  },
+  fault("one-cut-off-past-its-lease", { needs: "several instances" }, async ({ stage, random, over, last }) => {
+    const link = random.pick(stage.databaseLinks);
+    await link.begin(random.pick(["hold-requests", "hold-answers", "cut"]));
+    over();
+    await last(pastLeaseMs, pastLeaseMs + 4_000);
+    await link.end({ reset: random.next() < 0.5 });
+    return { instances: 1 };
+  }),
   ...(["unknown", "failing", "silent"] as const satisfies readonly NameServerFault[]).map((trouble) =>
-    linkFault(`names-${trouble}`, trouble === "failing", async ({ stage, over, last }) => {
+    fault(`names-${trouble}`, { isQuick: trouble === "failing" }, async ({ stage, over, last }) => {
       stage.names.behave(trouble);
       // An established connection needs no name look-up.
       for (const link of stage.partnerLinks) link.cutAll();
@@ -207,10 +170,6 @@ const networkFaults: readonly InjectedFault[] = [
     }),
   ),
 ];
-
-function linkFault(name: string, isQuick: boolean, happen: InjectedFault["happen"]): InjectedFault {
-  return { name, needs: "nothing", isQuick, happen };
-}
 
 async function disturb(
   { random, over, last }: FaultContext,
@@ -227,46 +186,31 @@ async function disturb(
 
 /** Faults of a database that keeps running, or that another one takes over from. */
 const databaseFaults: readonly InjectedFault[] = [
-  {
-    name: "connection-slots-used-up",
-    needs: "nothing",
-    isQuick: true,
-    async happen({ stage, over, last }) {
-      const hog = new ConnectionHog(stage.primary);
-      await hog.begin();
-      for (const link of stage.databaseLinks) link.cutAll();
-      await last(2_000, 7_000);
-      await hog.end();
-      over();
-      return allInstances(stage);
-    },
-  },
-  {
-    name: "disk-full",
-    needs: "a small disk",
-    isQuick: true,
-    async happen({ stage, over, last }) {
-      await stage.disk?.fill();
-      await last(3_000, 8_000);
-      await stage.disk?.free();
-      // PostgreSQL stops if its log has no space.
-      if (!stage.primary.isRunning) await stage.primary.start();
-      over();
-      return allInstances(stage);
-    },
-  },
-  {
-    name: "failover-to-the-standby",
-    needs: "a standby",
-    isQuick: true,
-    async happen({ stage, over }) {
-      await stage.cluster.failOver();
-      stage.leadToPrimary();
-      over();
-      await stage.cluster.addStandby();
-      return allInstances(stage);
-    },
-  },
+  fault("connection-slots-used-up", { isQuick: true }, async ({ stage, over, last }) => {
+    const hog = new ConnectionHog(stage.primary);
+    await hog.begin();
+    for (const link of stage.databaseLinks) link.cutAll();
+    await last(2_000, 7_000);
+    await hog.end();
+    over();
+    return allInstances(stage);
+  }),
+  fault("disk-full", { needs: "a small disk", isQuick: true }, async ({ stage, over, last }) => {
+    await stage.disk?.fill();
+    await last(3_000, 8_000);
+    await stage.disk?.free();
+    // PostgreSQL stops if its log has no space.
+    if (!stage.primary.isRunning) await stage.primary.start();
+    over();
+    return allInstances(stage);
+  }),
+  fault("failover-to-the-standby", { needs: "a standby", isQuick: true }, async ({ stage, over }) => {
+    await stage.cluster.failOver();
+    stage.leadToPrimary();
+    over();
+    await stage.cluster.addStandby();
+    return allInstances(stage);
+  }),
 ];
 
 const sessionsMax = 300;
@@ -345,15 +289,10 @@ const citusFaults: readonly InjectedFault[] = [
 ];
 
 function citusFault(name: string, isQuick: boolean, happen: (context: FaultContext) => Promise<void>): InjectedFault {
-  return {
-    name,
-    needs: "Citus",
-    isQuick,
-    async happen(context) {
-      await happen(context);
-      return allInstances(context.stage);
-    },
-  };
+  return fault(name, { needs: "Citus", isQuick }, async (context) => {
+    await happen(context);
+    return allInstances(context.stage);
+  });
 }
 
 const receiverModes: readonly Exclude<ReceiverMode, "well">[] = ["busy", "silent", "broken", "late", "forgetful"];
@@ -361,50 +300,37 @@ const flapMs = 700;
 
 /** Partners' servers that fail in each way, and that come and go. */
 const partnerFaults: readonly InjectedFault[] = [
-  ...receiverModes.map(
-    (mode): InjectedFault => ({
-      name: `receivers-${mode}`,
-      needs: "nothing",
-      isQuick: false,
-      async happen({ stage, random, over, last }) {
-        const half = random.shuffled(stage.partners).slice(0, Math.ceil(stage.partners.length / 2));
-        for (const { index } of half) stage.server.behave(index, mode);
-        await last(2_000, 8_000);
-        for (const { index } of half) stage.server.behave(index, "well");
-        over();
-        return { instances: 0 };
-      },
-    }),
-  ),
-  {
-    name: "receivers-flap",
-    needs: "nothing",
-    isQuick: true,
-    async happen({ stage, random, over, last }) {
-      const flapping = setInterval(() => {
-        for (const { index } of stage.partners)
-          stage.server.behave(index, random.pick([...receiverModes, "well", "well"]));
-      }, flapMs);
-      await last(3_000, 9_000);
-      clearInterval(flapping);
-      for (const { index } of stage.partners) stage.server.behave(index, "well");
+  ...receiverModes.map((mode) =>
+    fault(`receivers-${mode}`, {}, async ({ stage, random, over, last }) => {
+      const half = random.shuffled(stage.partners).slice(0, Math.ceil(stage.partners.length / 2));
+      for (const { index } of half) stage.server.behave(index, mode);
+      await last(2_000, 8_000);
+      for (const { index } of half) stage.server.behave(index, "well");
       over();
       return { instances: 0 };
-    },
-  },
+    }),
+  ),
+  fault("receivers-flap", { isQuick: true }, async ({ stage, random, over, last }) => {
+    const flapping = setInterval(() => {
+      for (const { index } of stage.partners)
+        stage.server.behave(index, random.pick([...receiverModes, "well", "well"]));
+    }, flapMs);
+    await last(3_000, 9_000);
+    clearInterval(flapping);
+    for (const { index } of stage.partners) stage.server.behave(index, "well");
+    over();
+    return { instances: 0 };
+  }),
 ];
 
 /** One partner does its worst. */
-const neighbourFaults: readonly InjectedFault[] = attackNames.map((name) => ({
-  name: `one-partner-${name}`,
-  needs: "one instance",
-  isQuick: false,
-  async happen({ stage, over, last }) {
+const neighbourFaults: readonly InjectedFault[] = attackNames.map((name) =>
+  fault(`one-partner-${name}`, { needs: "one instance" }, async ({ stage, over, last }) => {
     const slowdown = await slowdownBy(name, stage, last);
     over();
     return { instances: 0, slowdown };
-  },
-}));
+  }),
+);
 
 /** Every fault that can be asked for by its name. */
 export const catalogue: readonly InjectedFault[] = [

@@ -200,45 +200,42 @@ class Switch {
     const { open, preAuths, sales } = this.#day;
     if (sales.length >= daySales) return this.#settlement();
     const drawn = this.#random.next();
-    if (drawn < 0.08 && open.length > 0) return this.#void(takeOne(open, this.#random));
-    if (drawn < 0.12) return this.#begin("PREAUTH", []);
+    if (drawn < 0.08 && open.length > 0) return this.#follow("VOID", takeOne(open, this.#random), { isOfBatch: true });
+    if (drawn < 0.12) return this.#begin("PREAUTH");
     if (drawn < 0.15 && preAuths.length > 0) return this.#complete(takeOne(preAuths, this.#random));
-    if (drawn < 0.16 && preAuths.length > 0) return this.#cancel(takeOne(preAuths, this.#random));
-    return this.#begin("SALE", []);
+    if (drawn < 0.16 && preAuths.length > 0)
+      return this.#follow("VOID", takeOne(preAuths, this.#random), { isOfBatch: false });
+    return this.#begin("SALE");
   }
 
-  #begin(command: "SALE" | "PREAUTH", before: readonly number[]): Item {
-    const { batchNo, sales, open, preAuths, before: all } = this.#day;
-    const no = this.#parts.journal.begin(this.#partner.index, before);
+  #begin(command: "SALE" | "PREAUTH"): Item {
+    const { batchNo, sales, open, preAuths, before } = this.#day;
+    const no = this.#parts.journal.begin(this.#partner.index);
     const original = { no, amount: amountOf(no) };
     if (command === "PREAUTH") preAuths.push(original);
     else {
       sales.push(original);
       open.push(original);
-      all.push(no);
+      before.push(no);
     }
     return this.#item(no, command, { amount: String(original.amount), ...(command === "SALE" && { batchNo }) });
   }
 
-  #void(original: ReportedSale): Item {
-    const no = this.#parts.journal.begin(this.#partner.index, [original.no]);
-    this.#day.voids.push(original);
-    this.#day.before.push(no);
-    return this.#following(no, "VOID", original, { batchNo: this.#day.batchNo });
-  }
-
   #complete(original: ReportedSale): Item {
-    const no = this.#parts.journal.begin(this.#partner.index, [original.no]);
-    const completed = { no, amount: original.amount };
+    const item = this.#follow("PREAUTH_COMPLETE", original, { isOfBatch: true });
+    const completed = { no: item.no, amount: original.amount };
     this.#day.sales.push(completed);
     this.#day.open.push(completed);
-    this.#day.before.push(no);
-    return this.#following(no, "PREAUTH_COMPLETE", original, { batchNo: this.#day.batchNo });
+    return item;
   }
 
-  #cancel(original: ReportedSale): Item {
+  #follow(command: "VOID" | "PREAUTH_COMPLETE", original: ReportedSale, { isOfBatch }: { isOfBatch: boolean }): Item {
+    const { batchNo, voids, before } = this.#day;
     const no = this.#parts.journal.begin(this.#partner.index, [original.no]);
-    return this.#following(no, "VOID", original, {});
+    if (isOfBatch) before.push(no);
+    if (isOfBatch && command === "VOID") voids.push(original);
+    const [amount, originalExternalId] = [String(original.amount), externalIdOf(original.no)];
+    return this.#item(no, command, { ...(isOfBatch && { batchNo }), amount, originalExternalId });
   }
 
   #settlement(): Item {
@@ -261,11 +258,6 @@ class Switch {
         .filter((sale) => !voided.has(sale.no))
         .map((sale) => ({ reqId: reqIdOf(sale.no), refNo: `r${sale.no}` })),
     });
-  }
-
-  #following(no: number, command: string, original: ReportedSale, more: Readonly<Record<string, string>>): Item {
-    const amount = String(original.amount);
-    return this.#item(no, command, { ...more, amount, originalExternalId: externalIdOf(original.no) });
   }
 
   #item(no: number, command: string, more: Readonly<Record<string, unknown>>): Item {

@@ -8,7 +8,7 @@ import { Client } from "pg";
 import { installedBinaries, usableBinaries } from "../packages/server/src/postgres/binaries.ts";
 import { postgresAccount } from "../packages/server/src/postgres/location.ts";
 import type { Account } from "../packages/server/src/postgres/process.ts";
-import { defaultSettings } from "../packages/server/src/postgres/settings.ts";
+import { defaultSettings, settingArguments } from "../packages/server/src/postgres/settings.ts";
 import { freePort } from "./instance.ts";
 
 const run = promisify(execFile);
@@ -145,10 +145,7 @@ export class PostgresServer {
   async #launch(more: Settings): Promise<boolean> {
     const log = await open(this.#log, "a");
     const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", ...this.#settings, ...more };
-    const options = Object.entries({ ...settings, port: this.#port }).flatMap(([name, value]) => [
-      "-c",
-      `${name}=${value}`,
-    ]);
+    const options = settingArguments({ ...settings, port: String(this.#port) });
     const child = spawn(join(this.#programs.bin, "postgres"), ["-D", this.dataDirectory, ...options], {
       ...this.account,
       cwd: "/",

@@ -1,3 +1,4 @@
+import { percentile } from "../bench/statistics.ts";
 import type { Slowdown } from "./catalogue.ts";
 import type { ExpectedTotals } from "./expected-totals.ts";
 import type { Journal } from "./journal.ts";
@@ -136,19 +137,14 @@ function summed(all: readonly (readonly [fault: string, slowdown: Slowdown])[]):
 }
 
 function slowNeighbour([fault, slowdown]: readonly [string, Slowdown]): string[] {
-  const [quietMs, duringMs] = [p99Of(slowdown.quietMs), p99Of(slowdown.duringMs)];
+  const [quietMs, duringMs] = [percentile(slowdown.quietMs, 99), percentile(slowdown.duringMs, 99)];
   if (duringMs <= quietMs * slowdownMax && duringMs <= quietMs + slowdownMsMax) return [];
   return [`neighbour: ${slowdownText(fault, slowdown)}`];
 }
 
 export function slowdownText(fault: string, { quietMs, duringMs }: Slowdown): string {
-  const [quiet, during] = [p99Of(quietMs), p99Of(duringMs)].map((ms) => ms.toFixed(0));
+  const [quiet, during] = [percentile(quietMs, 99), percentile(duringMs, 99)].map((ms) => ms.toFixed(0));
   return `a Sale took ${quiet} ms without ${fault}, and ${during} ms during it (p99 of ${duringMs.length})`;
-}
-
-function p99Of(times: readonly number[]): number {
-  const sorted = times.toSorted((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(sorted.length * 0.99) - 1)] ?? Number.POSITIVE_INFINITY;
 }
 
 function near(rounds: readonly Round[], no: number): string {
