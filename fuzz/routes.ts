@@ -1,13 +1,15 @@
 import { seeded } from "../faults/random.ts";
 import { HttpTestService } from "../packages/server/src/http/service.fixture.ts";
 import { unsendableTexts } from "../packages/server/src/input/issues.ts";
-import { type OpenApiDocument, type Operation, openApiDocument, type Schema } from "../scripts/generate/openapi.ts";
+import { openApiDocument } from "../scripts/generate/openapi.ts";
+import {
+  type DocumentedOperation,
+  type OpenApiDocument,
+  operationsOf,
+  resolved,
+  type Schema,
+} from "../scripts/generate/openapi-document.ts";
 import type { FuzzOptions, FuzzResult } from "./fuzz.ts";
-
-interface Route extends Operation {
-  readonly method: string;
-  readonly path: string;
-}
 
 /** Statuses with which the service reports an outage; any other from 500 on is a fault of ours. */
 const mayFail: ReadonlySet<number> = new Set([503]);
@@ -24,7 +26,7 @@ const refusedInPart = "reportCompletions";
 export async function fuzzRoutes({ seed, casesMax, durationMs }: FuzzOptions): Promise<FuzzResult> {
   const random = seeded(seed).next;
   const document = await openApiDocument();
-  const routes = routesOf(document);
+  const routes = operationsOf(document).filter(({ operationId }) => !left.has(operationId));
   const values = new SchemaValues(document, random);
   const service = await new HttpTestService({ env: unlimited }).listen();
   const startedMs = performance.now();
@@ -32,7 +34,7 @@ export async function fuzzRoutes({ seed, casesMax, durationMs }: FuzzOptions): P
   const result = () => ({ target: "routes", cases, blocks: routes.length, kept: routes.length });
   try {
     while (cases < casesMax && performance.now() - startedMs < durationMs) {
-      const route = routes[cases % routes.length] as Route;
+      const route = routes[cases % routes.length] as DocumentedOperation;
       const { path, headers, body, isStorable } = requestOf(route, values, random);
       cases += 1;
       const { status, text } = await service.call(route.method, path, {
@@ -59,15 +61,11 @@ const unlimited = {
   PAYBELL_ANONYMOUS_PER_MINUTE: much,
 };
 
-function routesOf({ paths }: OpenApiDocument): readonly Route[] {
-  return Object.entries(paths)
-    .flatMap(([path, item]) =>
-      Object.entries(item).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path })),
-    )
-    .filter(({ operationId }) => !left.has(operationId));
-}
-
-function requestOf({ path, parameters = [], requestBody }: Route, values: SchemaValues, random: () => number) {
+function requestOf(
+  { path, parameters = [], requestBody }: DocumentedOperation,
+  values: SchemaValues,
+  random: () => number,
+) {
   let filled = path;
   const query: string[] = [];
   const headers: Record<string, string> = {};
@@ -139,7 +137,7 @@ class SchemaValues {
 
   of(given: Schema, depth = 0): unknown {
     if (this.#random() < oddShare || depth > depthMax) return this.odd();
-    const schema = this.#resolved(given);
+    const schema = resolved(given, this.#schemas);
     const choices = (schema["anyOf"] ?? schema["oneOf"]) as readonly Schema[] | undefined;
     if (choices !== undefined) return this.of(this.#one(choices) ?? {}, depth + 1);
     if (schema["const"] !== undefined) return schema["const"];
@@ -170,11 +168,6 @@ class SchemaValues {
     if (format === "date-time") return "2026-01-31T12:00:00Z";
     if (format === "uuid") return "01a201e6-1bf7-73ed-8aa6-cf91ed000000";
     return String(this.#one(["a", "T1", "150000", "VND", "203.0.113.0/24", "https://partner.example/ipn", this.odd()]));
-  }
-
-  #resolved(schema: Schema): Schema {
-    const name = /^#\/components\/schemas\/(.+)$/.exec(String(schema["$ref"] ?? ""))?.[1];
-    return name === undefined ? schema : (this.#schemas[name] ?? {});
   }
 
   #one<Item>(items: readonly Item[]): Item | undefined {

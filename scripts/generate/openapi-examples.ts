@@ -1,5 +1,5 @@
 import { deliveryVectors } from "../../packages/contract/scripts/vectors/deliveries.ts";
-import type { OpenApiDocument, Operation, Schema } from "./openapi.ts";
+import { type OpenApiDocument, type Operation, resolved, type Schema } from "./openapi-document.ts";
 
 const uuid = "01a1fbc6-485a-77b3-9c6a-200419c2f91f";
 const instant = "2026-11-21T01:38:56.920Z";
@@ -146,7 +146,7 @@ class Values {
 
   /** An example of each command, if the schema is that of a command; otherwise undefined. */
   kindsOf(given: Schema): [command: string, { value: unknown }][] | undefined {
-    const choices = (this.#resolved(given)["oneOf"] ?? []) as readonly Schema[];
+    const choices = (resolved(given, this.#schemas)["oneOf"] ?? []) as readonly Schema[];
     const values = choices.map((choice) => this.of(choice, "", false)) as { command?: string }[];
     return values.length < 2 || values.some(({ command }) => command === undefined)
       ? undefined
@@ -155,7 +155,7 @@ class Values {
 
   /** @param isWhole with the fields that may be missing, too */
   of(given: Schema, name: string, isWhole: boolean): unknown {
-    const schema = this.#resolved(given);
+    const schema = resolved(given, this.#schemas);
     const parts = schema["allOf"] as readonly Schema[] | undefined;
     if (parts !== undefined) return Object.assign({}, ...parts.map((part) => this.of(part, name, isWhole)));
     const choices = (schema["anyOf"] ?? schema["oneOf"]) as readonly Schema[] | undefined;
@@ -177,11 +177,6 @@ class Values {
       ([name]) => isWhole || (required as readonly string[]).includes(name) || neededAnyway.has(name),
     );
     return Object.fromEntries(shown.map(([name, schema]) => [name, this.of(schema, name, isWhole)]));
-  }
-
-  #resolved(schema: Schema): Schema {
-    const name = /^#\/components\/schemas\/(.+)$/.exec(String(schema["$ref"] ?? ""))?.[1];
-    return name === undefined ? schema : (this.#schemas[name] ?? {});
   }
 }
 

@@ -13,36 +13,8 @@ import { createLog } from "../../packages/server/src/log.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
 import { formatted, type GeneratedFile } from "./document.ts";
 import { headerMeanings } from "./ipn.ts";
+import { type OpenApiDocument, reference, type Schema, schemasUsedBy } from "./openapi-document.ts";
 import { samplePost, withExamples } from "./openapi-examples.ts";
-
-/** The parts of an OpenAPI 3.1 document that are used here. */
-export interface OpenApiDocument {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly webhooks?: Readonly<Record<string, object>>;
-  readonly tags: readonly { readonly name: string; readonly description: string }[];
-  readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>;
-    readonly securitySchemes: Readonly<Record<string, object>>;
-  };
-}
-
-export interface Operation {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly parameters?: readonly {
-    readonly name: string;
-    readonly in: "path" | "query" | "header";
-    readonly required?: boolean;
-    readonly schema: Schema;
-  }[];
-  readonly requestBody?: { readonly required: boolean; readonly content: Content };
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
-}
-
-type Content = Readonly<Record<string, { readonly schema: Schema }>>;
-
-/** JSON Schema 2020-12. */
-export type Schema = Readonly<Record<string, unknown>>;
 
 /** The document of the routes that a listener has. */
 export async function openApiDocument(listener: HttpListener = "all"): Promise<OpenApiDocument> {
@@ -208,16 +180,8 @@ function webhook(kind: IpnKind, when: string): object {
  * refers to stays.
  */
 function withoutUnused(document: OpenApiDocument): OpenApiDocument {
-  const schemas = document.components.schemas;
-  const used = new Set<string>();
-  const visit = (value: unknown): void => {
-    for (const [, name = ""] of JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
-      if (used.has(name)) continue;
-      used.add(name);
-      visit(schemas[name]);
-    }
-  };
-  visit(document.paths);
+  const { schemas } = document.components;
+  const used = schemasUsedBy(document.paths, schemas);
   const text = JSON.stringify(document.paths);
   const named = <T>(all: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"${name}"`)));
@@ -261,7 +225,6 @@ function withPlainNames(document: OpenApiDocument): OpenApiDocument {
   };
   const schemas = Object.entries(document.components.schemas).map(([name, schema]) => [plain(name), schema]);
   const renamed = { ...document, components: { ...document.components, schemas: Object.fromEntries(schemas) } };
-  const reference = /"#\/components\/schemas\/([^"]+)"/g;
   return JSON.parse(
     JSON.stringify(renamed).replace(reference, (_, name: string) => `"#/components/schemas/${plain(name)}"`),
   ) as OpenApiDocument;
