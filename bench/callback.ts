@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes } from "node:crypto";
+import { createSecretKey, randomBytes, randomUUID } from "node:crypto";
 import {
   type CardIpn,
   contractVersion,
@@ -103,6 +103,19 @@ function saleFields(id: string): Readonly<Record<string, string>> {
 /** The Sale as its IPN, unsigned. */
 export function saleIpn(id: string): CardIpn {
   return { ...saleFields(id), id, transaction_type: "SALE", signature: "" } as unknown as CardIpn;
+}
+
+/** A job of a peer. */
+export interface SaleJob {
+  readonly id: string;
+  readonly ipn: CardIpn;
+}
+
+export function saleJobs(count: number): readonly SaleJob[] {
+  return Array.from({ length: count }, () => {
+    const id = randomUUID();
+    return { id, ipn: saleIpn(id) };
+  });
 }
 
 /** The Sale as a switch reports it. `externalId` must be new each time. */

@@ -1,14 +1,7 @@
-import { randomUUID } from "node:crypto";
-import type { CardIpn } from "@paybell/contract";
 import { Queue, Worker } from "bullmq";
-import { openCallback, saleIpn } from "../callback.ts";
+import { openCallback, type SaleJob, saleJobs } from "../callback.ts";
 import { type ContenderMethods, contenderMethods } from "../contender.ts";
 import { answer } from "../processes/channel.ts";
-
-interface Job {
-  readonly id: string;
-  readonly ipn: CardIpn;
-}
 
 /** BullMQ on Redis: jobs added in bulk, done when the worker has moved them to "completed", and removed there. */
 function bullmqMethods(process: NodeJS.Process): ContenderMethods {
@@ -16,9 +9,9 @@ function bullmqMethods(process: NodeJS.Process): ContenderMethods {
     const concurrency = setting["concurrency"] ?? 1;
     const connection = { path: redisSocket, maxRetriesPerRequest: null };
     const callback = openCallback(target, concurrency);
-    const queue = new Queue<Job>("ipn", { connection });
+    const queue = new Queue<SaleJob>("ipn", { connection });
     const options = { connection, concurrency, removeOnComplete: { count: 0 } };
-    const worker = new Worker<Job>("ipn", ({ data }) => callback.post(data.id, data.ipn), options);
+    const worker = new Worker<SaleJob>("ipn", ({ data }) => callback.post(data.id, data.ipn), options);
     worker.on("completed", () => progress.add());
     // A failed job would leave the round waiting for ever: the bench ends, saying so.
     worker.on("failed", (_job, error) => process.emit("uncaughtException", error));
@@ -26,11 +19,7 @@ function bullmqMethods(process: NodeJS.Process): ContenderMethods {
     return {
       batch: setting["batch"] ?? 1,
       async handOver(count) {
-        const jobs = Array.from({ length: count }, () => {
-          const id = randomUUID();
-          return { name: "ipn", data: { id, ipn: saleIpn(id) }, opts: { removeOnComplete: true } };
-        });
-        await queue.addBulk(jobs);
+        await queue.addBulk(saleJobs(count).map((data) => ({ name: "ipn", data, opts: { removeOnComplete: true } })));
       },
       async close() {
         await worker.close();

@@ -1,14 +1,7 @@
-import { randomUUID } from "node:crypto";
-import type { CardIpn } from "@paybell/contract";
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
-import { openCallback, saleIpn } from "../callback.ts";
+import { openCallback, type SaleJob, saleJobs } from "../callback.ts";
 import { type ContenderMethods, contenderMethods } from "../contender.ts";
 import { answer } from "../processes/channel.ts";
-
-interface Payload {
-  readonly id: string;
-  readonly ipn: CardIpn;
-}
 
 const silent = new Logger(() => () => undefined);
 const poolSize = 10;
@@ -27,7 +20,7 @@ function graphileWorkerMethods(process: NodeJS.Process): ContenderMethods {
       noHandleSignals: true,
       taskList: {
         ipn: async (payload) => {
-          const { id, ipn } = payload as Payload;
+          const { id, ipn } = payload as SaleJob;
           await callback.post(id, ipn);
         },
       },
@@ -52,11 +45,7 @@ function graphileWorkerMethods(process: NodeJS.Process): ContenderMethods {
     return {
       batch: setting["batch"] ?? 1,
       async handOver(count) {
-        const specs = Array.from({ length: count }, () => {
-          const id = randomUUID();
-          return { identifier: "ipn", payload: { id, ipn: saleIpn(id) } };
-        });
-        await utils.addJobs(specs);
+        await utils.addJobs(saleJobs(count).map((payload) => ({ identifier: "ipn", payload })));
       },
       async recorded() {
         while ((await leftJobs()) !== 0) await new Promise((resolve) => setTimeout(resolve, retryPollMs));

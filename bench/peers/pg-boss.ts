@@ -1,14 +1,7 @@
-import { randomUUID } from "node:crypto";
-import type { CardIpn } from "@paybell/contract";
 import { PgBoss } from "pg-boss";
-import { openCallback, saleIpn } from "../callback.ts";
+import { openCallback, type SaleJob, saleJobs } from "../callback.ts";
 import { type ContenderMethods, contenderMethods, RoundProgress } from "../contender.ts";
 import { answer } from "../processes/channel.ts";
-
-interface Payload {
-  readonly id: string;
-  readonly ipn: CardIpn;
-}
 
 const queueName = "ipn";
 const poolSize = 10;
@@ -32,7 +25,7 @@ function pgBossMethods(process: NodeJS.Process): ContenderMethods {
 
     async function fetchAndComplete(): Promise<void> {
       while (!closed) {
-        const jobs = await db.fetch<Payload>(queueName, { batchSize: fetchSize });
+        const jobs = await db.fetch<SaleJob>(queueName, { batchSize: fetchSize });
         if (jobs.length === 0) {
           if (added.done === progress.done) await added.more();
           else await new Promise(setImmediate);
@@ -51,11 +44,10 @@ function pgBossMethods(process: NodeJS.Process): ContenderMethods {
     return {
       batch,
       async handOver(count) {
-        const jobs = Array.from({ length: count }, () => {
-          const id = randomUUID();
-          return { data: { id, ipn: saleIpn(id) } };
-        });
-        await db.insert(queueName, jobs);
+        await db.insert(
+          queueName,
+          saleJobs(count).map((data) => ({ data })),
+        );
         added.add(count);
       },
       // The loops are not awaited: a loop's last call was seen never to answer, and the process ends after this.
