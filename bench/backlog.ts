@@ -1,7 +1,8 @@
 import { Client } from "pg";
 import { MasterKey } from "../packages/server/src/partners/master-key.ts";
+import type { Cleanup } from "./command.ts";
 import { copyRows } from "./copied-rows.ts";
-import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import type { BenchEnvironment } from "./environment.ts";
 import { type BenchService, openService } from "./service-rows.ts";
 import { type Spread, spread } from "./statistics.ts";
 

@@ -1,6 +1,7 @@
 import { type BacklogResult, measureBacklog, statementSettings } from "./backlog.ts";
 import { type BurstResult, measureBurst } from "./burst.ts";
-import { type BenchEnvironment, Cleanup, startEnvironment } from "./environment.ts";
+import { Cleanup } from "./command.ts";
+import { type BenchEnvironment, startEnvironment } from "./environment.ts";
 import { installPeers } from "./install-peers.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type BenchOptions, loopNames, type PartName, peerNames } from "./options.ts";

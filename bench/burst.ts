@@ -1,4 +1,5 @@
-import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import type { Cleanup } from "./command.ts";
+import type { BenchEnvironment } from "./environment.ts";
 import type { Load } from "./load.ts";
 import { openCalledService } from "./service-rows.ts";
 

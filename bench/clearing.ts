@@ -10,8 +10,8 @@ import { Client } from "pg";
 import { Caller } from "../faults/caller.ts";
 import { freePort, ownTree, ServiceInstance } from "../faults/instance.ts";
 import { startEmbeddedPostgres } from "../packages/server/src/postgres/embedded.ts";
+import { type Cleanup, runCommand } from "./command.ts";
 import { copyRows } from "./copied-rows.ts";
-import { type Cleanup, runCommand } from "./environment.ts";
 import { serviceFlags } from "./service-rows.ts";
 
 const money = { amount: "150000", currency: "VND" };

@@ -1,10 +1,11 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../packages/server/src/postgres/embedded.ts";
 import { loopbackCertificate } from "../packages/server/src/sandbox/credentials.ts";
 import type { CallbackTarget } from "./callback.ts";
+import type { Cleanup } from "./command.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
 import type { receiverMethods } from "./processes/receiver.ts";
 import { type RedisServer, startRedis } from "./redis.ts";
@@ -23,59 +24,6 @@ export interface BenchEnvironment {
   readonly redis: RedisServer | undefined;
   /** An empty database of this name, and its URL. */
   newDatabase(name: string): Promise<string>;
-}
-
-/**
- * Runs steps last in, first out, each only once. A failed step does not prevent the others, and a step added after the
- * run began, by a start that was in progress, runs at once.
- */
-export class Cleanup {
-  readonly #steps: (() => Promise<unknown> | unknown)[] = [];
-  readonly #folders: string[] = [];
-  #began = false;
-
-  add(step: () => Promise<unknown> | unknown): void {
-    this.#steps.push(step);
-    if (this.#began) void this.run();
-  }
-
-  /** Removed at the end of every run: what was still starting may have made it again. */
-  addFolder(path: string): void {
-    this.#folders.push(path);
-  }
-
-  async run(): Promise<void> {
-    this.#began = true;
-    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
-      await Promise.resolve(step()).catch(() => undefined);
-    }
-    for (const path of this.#folders) await rm(path, { recursive: true, force: true }).catch(() => undefined);
-  }
-}
-
-/** A start that Ctrl-C came into ends first: nobody else would stop what it began. */
-const startEndsWithinMs = 15_000;
-
-/**
- * Runs a command until it ends or a signal stops it, and cleans up.
- *
- * @returns its exit code: what `run` resolves to, 1 if it rejects, 130 after a signal
- */
-export async function runCommand(run: (cleanup: Cleanup) => Promise<number>): Promise<number> {
-  const cleanup = new Cleanup();
-  const interrupted = Promise.withResolvers<130>();
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.resolve(130));
-  const running = run(cleanup).catch((error) => {
-    process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
-    return 1;
-  });
-  const code = await Promise.race([running, interrupted.promise]);
-  await cleanup.run();
-  if (code === 130) {
-    await Promise.race([running, new Promise((resolve) => setTimeout(resolve, startEndsWithinMs))]);
-    await cleanup.run();
-  }
-  return code;
 }
 
 export async function startEnvironment(

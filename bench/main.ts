@@ -1,16 +1,15 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runBench } from "./bench.ts";
-import { type Cleanup, runCommand } from "./environment.ts";
-import { type BenchOptions, readOptions, usage } from "./options.ts";
+import { type Cleanup, runCommand } from "./command.ts";
+import { readOptions, usage } from "./options.ts";
 import { measurePairs, pairLines, pairSummary } from "./pairs.ts";
 import { summary, tableLines } from "./report.ts";
 
 const results = join(import.meta.dirname, "results");
 
 async function run(cleanup: Cleanup): Promise<number> {
-  const options = optionsOrUsage();
-  if (options === undefined) return 1;
+  const options = readOptions(process.argv.slice(2));
   await mkdir(results, { recursive: true });
   const note = (line: string) => void process.stderr.write(`${line}\n`);
   if (options.against !== undefined) {
@@ -27,14 +26,5 @@ async function run(cleanup: Cleanup): Promise<number> {
   return 0;
 }
 
-function optionsOrUsage(): BenchOptions | undefined {
-  try {
-    return readOptions(process.argv.slice(2));
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n${usage}`);
-    return undefined;
-  }
-}
-
 // `npm run bench [-- options]`: a table on stdout, progress on stderr, everything as JSON in bench/results.
-if (import.meta.main) process.exit(await runCommand(run));
+if (import.meta.main) process.exit(await runCommand(run, usage));

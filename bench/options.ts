@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import type { BacklogPlan } from "./backlog.ts";
 import type { BurstPlan } from "./burst.ts";
+import { namesOf, wholeNumber } from "./command.ts";
 import type { RecoveryPlan } from "./recovery.ts";
 
 /** The peers that we are compared with: bench/peers. */
@@ -85,7 +86,7 @@ const modes = {
 
 const quickParts: readonly PartName[] = ["raw", "plain", "engine", "service", "bullmq", "latency"];
 
-/** @throws TypeError naming what cannot be read */
+/** @throws UsageError naming what cannot be read */
 export function readOptions(argv: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...argv],
@@ -100,28 +101,15 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     },
   });
   const mode = values.smoke ? modes.smoke : values.quick ? modes.quick : modes.full;
+  const quick = values.quick || values.smoke;
+  const usual: readonly PartName[] = quick ? quickParts : partNames;
   return {
     ...mode,
-    parts: new Set(partsOf(values.only, values.quick || values.smoke)),
-    quick: values.quick || values.smoke,
+    parts: new Set(values.only === undefined ? usual : namesOf("--only", values.only, partNames)),
+    quick,
     rounds: wholeNumber("--rounds", values.rounds, mode.rounds),
     roundMs: wholeNumber("--round-ms", values["round-ms"], mode.roundMs),
     ratePerS: wholeNumber("--rate", values.rate, undefined),
     against: values.against,
   };
-}
-
-function partsOf(only: string | undefined, quick: boolean): readonly PartName[] {
-  if (only === undefined) return quick ? quickParts : partNames;
-  return only.split(",").map((name) => {
-    const part = partNames.find((known) => known === name.trim());
-    if (part === undefined) throw new TypeError(`--only knows ${partNames.join(", ")}; found ${name}`);
-    return part;
-  });
-}
-
-function wholeNumber<Otherwise>(name: string, text: string | undefined, otherwise: Otherwise): number | Otherwise {
-  if (text === undefined) return otherwise;
-  if (!/^[1-9]\d{0,6}$/.test(text)) throw new TypeError(`${name} must be a whole number above zero; found ${text}`);
-  return Number(text);
 }

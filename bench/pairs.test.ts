@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { Cleanup } from "./environment.ts";
+import { Cleanup } from "./command.ts";
 import { readOptions } from "./options.ts";
 import { measurePairs, pairLines, pairSummary } from "./pairs.ts";
 

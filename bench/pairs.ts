@@ -3,7 +3,8 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { statementSettings } from "./backlog.ts";
 import type { Note } from "./bench.ts";
-import { type BenchEnvironment, Cleanup, startEnvironment } from "./environment.ts";
+import { Cleanup, UsageError } from "./command.ts";
+import { type BenchEnvironment, startEnvironment } from "./environment.ts";
 import { measureLatency } from "./latency.ts";
 import type { PairsPlan, RowName } from "./options.ts";
 import { line, megabytes, rounded, spreadText } from "./report.ts";
@@ -57,7 +58,7 @@ export async function measurePairs(
   note: Note,
 ): Promise<PairsResult> {
   const entry = join(resolve(folder), "bench/processes/service.ts");
-  if (!existsSync(entry)) throw new TypeError(`--against names a checkout of this repository; ${entry} is not there`);
+  if (!existsSync(entry)) throw new UsageError(`--against names a checkout of this repository; ${entry} is not there`);
   const around = await startEnvironment(cleanup, { redis: false, postgresSettings: statementSettings });
   const services = new Cleanup();
   cleanup.add(() => services.run());

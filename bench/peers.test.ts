@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { needs } from "../test/support/programs.ts";
 import { runBench } from "./bench.ts";
-import { Cleanup } from "./environment.ts";
+import { Cleanup } from "./command.ts";
 import { installedVersion, installPeers } from "./install-peers.ts";
 import { peerNames, readOptions } from "./options.ts";
 

@@ -1,4 +1,5 @@
-import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import type { Cleanup } from "./command.ts";
+import type { BenchEnvironment } from "./environment.ts";
 import { startProcess } from "./processes/channel.ts";
 import type { partnerSitesMethods } from "./processes/partner-sites.ts";
 import { openService, partners } from "./service-rows.ts";

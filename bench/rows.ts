@@ -1,5 +1,6 @@
+import type { Cleanup } from "./command.ts";
 import type { ContenderMethods, ContenderSetting, RoundOutcome } from "./contender.ts";
-import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import type { BenchEnvironment } from "./environment.ts";
 import { installedVersion } from "./install-peers.ts";
 import type { Load } from "./load.ts";
 import type { RowName } from "./options.ts";

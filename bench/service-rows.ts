@@ -1,5 +1,6 @@
+import type { Cleanup } from "./command.ts";
 import { producers, type RoundOutcome } from "./contender.ts";
-import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import type { BenchEnvironment } from "./environment.ts";
 import type { Load } from "./load.ts";
 import type { RowName } from "./options.ts";
 import type { CallerRound, callerMethods } from "./processes/caller.ts";

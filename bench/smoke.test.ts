@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BenchResult, runBench } from "./bench.ts";
-import { Cleanup } from "./environment.ts";
+import { Cleanup } from "./command.ts";
 import { readOptions } from "./options.ts";
 import { summary, tableLines } from "./report.ts";
 import { percentile, spread } from "./statistics.ts";

@@ -4,7 +4,7 @@ import type { NetConnectOpts } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type ReceivedIpn, type Receiver, receiver } from "@paybell/partner";
-import type { Cleanup } from "../bench/environment.ts";
+import type { Cleanup } from "../bench/command.ts";
 import { Caller } from "./caller.ts";
 import { CitusCluster } from "./citus.ts";
 import { ExpectedTotals } from "./expected-totals.ts";

@@ -1,7 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Cleanup, runCommand } from "../bench/environment.ts";
+import { type Cleanup, runCommand } from "../bench/command.ts";
 import { type FaultOptions, type FaultSeries, planOf, readOptions, usage } from "./plan.ts";
 import { openUp } from "./postgres.ts";
 import { seeded } from "./random.ts";
@@ -9,23 +9,13 @@ import { runSeries } from "./series.ts";
 import { type RunVerdict, slowdownText, together } from "./verdict.ts";
 
 async function run(cleanup: Cleanup): Promise<number> {
-  const options = optionsOrUsage();
-  if (options === undefined) return 2;
+  const options = readOptions(process.argv.slice(2));
   const verdict = await runFaults(options, cleanup, (line) => process.stderr.write(`${line}\n`));
   for (const line of verdict.broken) process.stdout.write(`${line}\n`);
   process.stdout.write(`${verdict.settlements} settlements were held against the IPNs of their batches\n`);
   for (const [fault, slowdown] of verdict.slowdowns) process.stdout.write(`${slowdownText(fault, slowdown)}\n`);
   process.stdout.write(`${JSON.stringify(summaryOf(options.seed, verdict))}\n`);
   return verdict.broken.length === 0 ? 0 : 1;
-}
-
-function optionsOrUsage(): FaultOptions | undefined {
-  try {
-    return readOptions(process.argv.slice(2));
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n${usage}`);
-    return undefined;
-  }
 }
 
 /** Everything that was asked for, series by series. @param write takes a line of progress */
@@ -85,4 +75,4 @@ export function summaryOf(seed: number, verdict: RunVerdict) {
 }
 
 // `npm run faults [-- options]`: progress on stderr; on stdout what was broken, then one line of JSON.
-if (import.meta.main) process.exit(await runCommand(run));
+if (import.meta.main) process.exit(await runCommand(run, usage));

@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
+import { namesOf, wholeNumber } from "../bench/command.ts";
 import { catalogue, type InjectedFault, type Needs } from "./catalogue.ts";
 import type { DeploymentPlan } from "./deployment.ts";
 import type { SeededRandom } from "./random.ts";
@@ -36,7 +37,7 @@ const modes = {
   short: { faults: undefined, commands: 1_000, perSecond: 200, stages: 2 },
 };
 
-/** @throws TypeError naming what cannot be read */
+/** @throws UsageError naming what cannot be read */
 export function readOptions(argv: readonly string[]): FaultOptions {
   const { values } = parseArgs({
     args: [...argv],
@@ -53,28 +54,15 @@ export function readOptions(argv: readonly string[]): FaultOptions {
   });
   const mode = values.quick || values.only !== undefined ? modes.short : modes.full;
   return {
-    seed: wholeNumber("--seed", values.seed) ?? randomInt(2 ** 31),
+    seed: wholeNumber("--seed", values.seed, randomInt(2 ** 31)),
     quick: values.quick,
     citus: values.citus,
-    only: values.only === undefined ? undefined : namesOf(values.only),
-    faults: wholeNumber("--faults", values.faults) ?? mode.faults,
-    commands: wholeNumber("--commands", values.commands) ?? mode.commands,
-    perSecond: wholeNumber("--per-second", values["per-second"]) ?? mode.perSecond,
-    stages: wholeNumber("--stages", values.stages) ?? mode.stages,
+    only: values.only === undefined ? undefined : namesOf("--only", values.only, names),
+    faults: wholeNumber("--faults", values.faults, mode.faults),
+    commands: wholeNumber("--commands", values.commands, mode.commands),
+    perSecond: wholeNumber("--per-second", values["per-second"], mode.perSecond),
+    stages: wholeNumber("--stages", values.stages, mode.stages),
   };
-}
-
-function namesOf(only: string): readonly string[] {
-  return only.split(",").map((name) => {
-    if (names.includes(name.trim())) return name.trim();
-    throw new TypeError(`--only knows ${names.join(", ")}; found ${name}`);
-  });
-}
-
-function wholeNumber(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,9}$/.test(text)) throw new TypeError(`${name} must be a whole number above zero; found ${text}`);
-  return Number(text);
 }
 
 /** A stage, and what happens on it, in order. */

@@ -2,7 +2,7 @@ import { chmod, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { Cleanup } from "../bench/environment.ts";
+import { Cleanup } from "../bench/command.ts";
 import type { InjectedFault } from "./catalogue.ts";
 import { runFaults, summaryOf } from "./main.ts";
 import { readOptions } from "./plan.ts";

@@ -1,4 +1,4 @@
-import { Cleanup } from "../bench/environment.ts";
+import { Cleanup } from "../bench/command.ts";
 import type { InjectedFault } from "./catalogue.ts";
 import { Deployment } from "./deployment.ts";
 import { merchantTransIdOf } from "./journal.ts";

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { exitCodeOf, namesOf, wholeNumber } from "../bench/command.ts";
 import { type FuzzOptions, fuzz } from "./fuzz.ts";
 import { fuzzRoutes } from "./routes.ts";
 import { targets } from "./targets.ts";
@@ -9,40 +10,26 @@ const all = [
   ...targets.map((target) => ({ name: target.name, run: (options: FuzzOptions) => fuzz(target, options) })),
   { name: "routes", run: fuzzRoutes },
 ];
-const names = all.map(({ name }) => name).join(", ");
+const names = all.map(({ name }) => name);
 
 function readOptions(args: string[]) {
-  const { values } = parseArgs({
-    args,
-    options: {
-      target: { type: "string" },
-      cases: { type: "string", default: "1000000" },
-      seconds: { type: "string", default: "3600" },
-      seed: { type: "string", default: String(Date.now() % 1_000_000) },
-    },
-  });
-  const chosen = all.filter(({ name }) => values.target === undefined || values.target === name);
-  if (chosen.length === 0) throw new TypeError(`--target knows ${names}; found ${values.target}`);
-  const [casesMax, seconds, seed] = [Number(values.cases), Number(values.seconds), Number(values.seed)];
-  if (![casesMax, seconds, seed].every((number) => number >= 0)) {
-    throw new TypeError("--cases, --seconds and --seed must be numbers");
-  }
-  return { chosen, casesMax, seconds, seed };
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({ args, options: { target: text, cases: text, seconds: text, seed: text } });
+  const chosen = values.target === undefined ? names : namesOf("--target", values.target, names);
+  return {
+    chosen: all.filter(({ name }) => chosen.includes(name)),
+    casesMax: wholeNumber("--cases", values.cases, 1_000_000, 0),
+    durationMs: wholeNumber("--seconds", values.seconds, 3_600, 0) * 1_000,
+    seed: wholeNumber("--seed", values.seed, Date.now() % 1_000_000, 0),
+  };
 }
 
 async function main(): Promise<number> {
-  let options: ReturnType<typeof readOptions>;
-  try {
-    options = readOptions(process.argv.slice(2));
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : error}\n${usage}`);
-    return 2;
-  }
-  const { chosen, casesMax, seconds, seed } = options;
+  const { chosen, ...options } = readOptions(process.argv.slice(2));
   let failures = 0;
   for (const target of chosen) {
-    const { failure, ...result } = await target.run({ seed, casesMax, durationMs: seconds * 1_000 });
-    process.stdout.write(`${JSON.stringify({ ...result, seed, failed: failure !== undefined })}\n`);
+    const { failure, ...result } = await target.run(options);
+    process.stdout.write(`${JSON.stringify({ ...result, seed: options.seed, failed: failure !== undefined })}\n`);
     if (failure === undefined) continue;
     failures += 1;
     const why = failure.error instanceof Error ? (failure.error.stack ?? failure.error.message) : String(failure.error);
@@ -52,4 +39,4 @@ async function main(): Promise<number> {
 }
 
 // `npm run fuzz [-- options]`: one line of JSON for each target, and the input that was not borne.
-if (import.meta.main) process.exitCode = await main();
+if (import.meta.main) process.exitCode = await exitCodeOf(main, usage);

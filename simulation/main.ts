@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { exitCodeOf, wholeNumber } from "../bench/command.ts";
 import { Simulation, type SimulationResult } from "./simulation.ts";
 
 function describe(
@@ -15,37 +16,19 @@ function describe(
 }
 
 async function main(): Promise<number> {
-  try {
-    const { seed, steps, about, lines } = readOptions(process.argv.slice(2), Date.now());
-    const startedMs = performance.now();
-    const result = await new Simulation({ seed, steps }).run();
-    const tookMs = performance.now() - startedMs;
-    process.stdout.write(describe(result, seed, lines, about));
-    const perMinute = Math.round((result.steps / tookMs) * 60_000);
-    const violations = result.violation === undefined ? 0 : 1;
-    const line = { seed, steps: result.steps, steps_per_minute: perMinute, violations };
-    process.stdout.write(`${JSON.stringify(line)}\n`);
-    return violations;
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    process.stderr.write(`${error.message}\n${usage}`);
-    return 2;
-  }
+  const { seed, steps, about, lines } = readOptions(process.argv.slice(2), Date.now());
+  const startedMs = performance.now();
+  const result = await new Simulation({ seed, steps }).run();
+  const tookMs = performance.now() - startedMs;
+  process.stdout.write(describe(result, seed, lines, about));
+  const perMinute = Math.round((result.steps / tookMs) * 60_000);
+  const violations = result.violation === undefined ? 0 : 1;
+  const line = { seed, steps: result.steps, steps_per_minute: perMinute, violations };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+  return violations;
 }
 
-// `npm run simulate [-- options]`: the trace of a violation, and one line of JSON.
-if (import.meta.main) process.exitCode = await main();
-
-export interface SimulationOptions {
-  readonly seed: number;
-  readonly steps: number;
-  /** Only lines of the trace that match. */
-  readonly about: RegExp | undefined;
-  /** Lines of the trace that a violation shows. */
-  readonly lines: number;
-}
-
-export const usage = `npm run simulate -- [--seed S] [--steps N] [--about PATTERN] [--lines N]
+const usage = `npm run simulate -- [--seed S] [--steps N] [--about PATTERN] [--lines N]
 
   --seed    a whole number: the same one gives the same run (default: by the clock)
   --steps   how many events to simulate (default: 1000000)
@@ -53,25 +36,17 @@ export const usage = `npm run simulate -- [--seed S] [--steps N] [--about PATTER
   --lines   after a violation, shows so many lines of the trace (default: 60)
 `;
 
-/** @throws TypeError for options that are not understood */
-export function readOptions(args: readonly string[], nowMs: number): SimulationOptions {
-  const options = {
-    seed: { type: "string", default: String(nowMs % 1_000_000_000) },
-    steps: { type: "string", default: "1000000" },
-    lines: { type: "string", default: "60" },
-    about: { type: "string" },
-  } as const;
-  const { values } = parseArgs({ args: [...args], options });
+// `npm run simulate [-- options]`: the trace of a violation, and one line of JSON.
+if (import.meta.main) process.exitCode = await exitCodeOf(main, usage);
+
+/** @throws UsageError for options that are not understood */
+export function readOptions(args: readonly string[], nowMs: number) {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({ args: [...args], options: { seed: text, steps: text, lines: text, about: text } });
   return {
-    seed: wholeNumber("seed", values.seed),
-    steps: wholeNumber("steps", values.steps),
-    lines: wholeNumber("lines", values.lines),
+    seed: wholeNumber("--seed", values.seed, nowMs % 1_000_000_000, 0),
+    steps: wholeNumber("--steps", values.steps, 1_000_000, 0),
+    lines: wholeNumber("--lines", values.lines, 60, 0),
     about: values.about === undefined ? undefined : new RegExp(values.about),
   };
-}
-
-function wholeNumber(name: string, text: string): number {
-  const number = Number(text);
-  if (/^[0-9]{1,15}$/.test(text)) return number;
-  throw new TypeError(`--${name} must be a whole number, not "${text}".`);
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Cleanup } from "../../../bench/environment.ts";
+import type { Cleanup } from "../../../bench/command.ts";
 import { Caller } from "../../../faults/caller.ts";
 import { type RegisteredPartner, registerPartner } from "../../../faults/deployment.ts";
 import { freePort, ownAddress, ownTree, ServiceInstance } from "../../../faults/instance.ts";

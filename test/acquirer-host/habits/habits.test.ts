@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { Cleanup } from "../../../bench/environment.ts";
+import { Cleanup } from "../../../bench/command.ts";
 import { runHabits } from "./run.ts";
 
 const cleanup = new Cleanup();

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { runCommand } from "../../../bench/environment.ts";
+import { runCommand } from "../../../bench/command.ts";
 import { runHabits } from "./run.ts";
 
 // `npm run acquirer-habits -- --seed N --commands N`: exit code 1 if the host's books and the IPNs differ anywhere

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Cleanup } from "../../../bench/environment.ts";
+import type { Cleanup } from "../../../bench/command.ts";
 import { type SeededRandom, seeded } from "../../../faults/random.ts";
 import { type Difference, differencesOf } from "./comparison.ts";
 import { type Deployment, deploy } from "./deployment.ts";
