@@ -11,12 +11,12 @@ import type { Config } from "../config.ts";
 import { type AuditHead, type Verified, verifyAudit } from "../operators/audit.ts";
 import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
 import { requireFittingMasterKey } from "../partners/master-key.ts";
-import { type Database, openDatabase } from "../store/database/database.ts";
+import type { Database } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import { type ChangedRow, RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
-import { withExistingDatabase } from "./database.ts";
+import { withExistingDatabase, withStore } from "./database.ts";
 import { openMasterKey } from "./master-key.ts";
 import { ownVersion, unlessAborted } from "./process.ts";
 
@@ -106,17 +106,12 @@ function withAudit<Result>(
   use: (audit: PostgresAudit, database: Database) => Promise<Result>,
   signal?: AbortSignal,
 ): Promise<Result> {
-  const useDatabase = async ({ databaseUrl }: SchemaUrls) => {
-    const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
-    try {
-      return await use(new PostgresAudit(database.pool), database);
-    } catch (error) {
+  const useAudit = (database: Database) => use(new PostgresAudit(database.pool), database);
+  const useDatabase = ({ databaseUrl }: SchemaUrls) =>
+    withStore(databaseUrl, useAudit).catch((error: unknown) => {
       if ((error as { code?: unknown }).code !== undefinedTable) throw error;
       const why = "this database has no audit: no service has started on it. Does DATABASE_URL name the right one?";
       throw new Error(why, { cause: error });
-    } finally {
-      await database.close();
-    }
-  };
+    });
   return withExistingDatabase(config, useDatabase, signal);
 }

@@ -3,10 +3,10 @@ import { takeBackup } from "../backups/take.ts";
 import { type ArchiveState, verifyBackup } from "../backups/verify.ts";
 import { systemClock } from "../clock.ts";
 import { readConfig } from "../config.ts";
-import { openDatabase } from "../store/database/database.ts";
 import { PostgresRestores } from "../store/restores.ts";
 import { readBackupSource } from "../store/schema/inspection.ts";
 import { prepareSchema } from "../store/schema/migrate.ts";
+import { withStore } from "./database.ts";
 import { interruptible, ownVersion, unlessAborted } from "./process.ts";
 import type { RunContext } from "./run.ts";
 
@@ -90,19 +90,13 @@ export function runRestoreHold({ process }: RunContext, { json }: JsonOption): P
     const config = readConfig(env, ["databaseUrl"]);
     const databaseUrl = config.databaseUrl as string;
     await unlessAborted(signal, prepareSchema({ databaseUrl, ownerUrl: config.migrationDatabaseUrl }));
-    const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
-    try {
-      const nowMs = systemClock.nowMs();
-      const restore = await unlessAborted(
-        signal,
-        new PostgresRestores(database).hold(new Date(nowMs).toISOString(), nowMs),
-      );
-      const told = [`${restore.held} notifications that were pending are held. Start the service, and reconcile.`];
-      stdout.write(json ? `${JSON.stringify({ name: restore.name, held: restore.held })}\n` : text(told));
-      return 0;
-    } finally {
-      await database.close();
-    }
+    const nowMs = systemClock.nowMs();
+    const restore = await withStore(databaseUrl, (database) =>
+      unlessAborted(signal, new PostgresRestores(database).hold(new Date(nowMs).toISOString(), nowMs)),
+    );
+    const told = [`${restore.held} notifications that were pending are held. Start the service, and reconcile.`];
+    stdout.write(json ? `${JSON.stringify({ name: restore.name, held: restore.held })}\n` : text(told));
+    return 0;
   });
 }
 

@@ -13,7 +13,7 @@ import { type Config, ConfigError } from "../config.ts";
 import { NotConnected } from "../delivery/transport/egress-proxy.ts";
 import { firstFailure, messageOf } from "../errors.ts";
 import { feedTarget } from "../feed/targets.ts";
-import { inspectKafka } from "../intake/kafka.ts";
+import { inspectKafka, type KafkaConnection } from "../intake/kafka.ts";
 import { type Inspection, inspectDatabase } from "../store/schema/inspection.ts";
 import { IncompatibleSchema, isTooOld, PostgresTooOld, type SchemaUrls } from "../store/schema/migrate.ts";
 import { databaseRemedy, isUnverifiedRemote, withDatabase } from "./database.ts";
@@ -172,39 +172,35 @@ function settingFindings(config: Config): CheckFinding[] {
   ];
 }
 
+/** @param attempt says what works @returns that, or why it failed */
+async function tried(what: string, remedy: string, attempt: () => Promise<string>): Promise<CheckFinding> {
+  try {
+    return ok(what, await attempt());
+  } catch (failure) {
+    return error(what, failure instanceof ConfigError ? failure.problems.join(" ") : messageOf(failure), remedy);
+  }
+}
+
 async function callbackCaFindings(config: Config): Promise<CheckFinding[]> {
   if (config.callbackCaFile === null) return [];
-  const what = "callback CAs";
-  try {
-    const { length } = await readCallbackCas(config);
-    return [ok(what, `${length} in addition to the well-known ones`)];
-  } catch (failure) {
-    if (!(failure instanceof ConfigError)) throw failure;
-    return [error(what, failure.problems.join(" "), "Name a PEM file of certificate authorities.")];
-  }
+  const count = async () => `${(await readCallbackCas(config)).length} in addition to the well-known ones`;
+  return [await tried("callback CAs", "Name a PEM file of certificate authorities.", count)];
 }
 
 async function intakeFindings({ intakeFolder }: Config): Promise<CheckFinding[]> {
   if (intakeFolder === null) return [];
-  const what = "intake folder";
-  const failure = await requireIntakeFolder(intakeFolder).catch((problem: unknown) => problem);
-  if (failure === undefined) return [ok(what, `files in ${intakeFolder} are read`)];
-  if (!(failure instanceof ConfigError)) throw failure;
-  return [error(what, failure.problems.join(" "), "Name a folder that this service may write to.")];
+  const read = () => requireIntakeFolder(intakeFolder).then(() => `files in ${intakeFolder} are read`);
+  return [await tried("intake folder", "Name a folder that this service may write to.", read)];
 }
 
 async function kafkaFindings(config: Config): Promise<CheckFinding[]> {
   const { kafkaTopic: topic, kafkaDeadLetterTopic: deadLetterTopic } = config;
   if (config.kafkaBrokers.length === 0 || topic === null) return [];
-  const what = "Kafka";
-  try {
-    const connection = await kafkaConnection(config);
-    return connection === undefined ? [] : [ok(what, await inspectKafka(connection, { topic, deadLetterTopic }))];
-  } catch (failure) {
-    return [
-      error(what, messageOf(failure), "Check PAYBELL_KAFKA_BROKERS, the topics, and the settings of TLS and SASL."),
-    ];
-  }
+  const remedy = "Check PAYBELL_KAFKA_BROKERS, the topics, and the settings of TLS and SASL.";
+  // The settings name brokers.
+  const inspect = async () =>
+    inspectKafka((await kafkaConnection(config)) as KafkaConnection, { topic, deadLetterTopic });
+  return [await tried("Kafka", remedy, inspect)];
 }
 
 const signOnTimeoutMs = 5_000;

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { type Config, ConfigError } from "../config.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { hasData } from "../postgres/location.ts";
+import { type Database, openDatabase } from "../store/database/database.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { unlessAborted } from "./process.ts";
 
@@ -46,6 +47,19 @@ export async function withExistingDatabase<Result>(
     ]);
   }
   return withDatabase(config, use, signal);
+}
+
+/** Uses what is stored in a database, over a few connections. */
+export async function withStore<Result>(
+  databaseUrl: string,
+  use: (database: Database) => Promise<Result>,
+): Promise<Result> {
+  const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
+  try {
+    return await use(database);
+  } finally {
+    await database.close();
+  }
 }
 
 /** A database on this machine: a unix socket, or a loopback address. */

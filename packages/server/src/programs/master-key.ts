@@ -1,43 +1,23 @@
 import { randomBytes } from "node:crypto";
 import { openAuditKeys, sealedAudit } from "../app/audit-keys.ts";
-import { type EgressConfig, egressFetch } from "../app/egress.ts";
+import { egressFetch } from "../app/egress.ts";
 import type { Config } from "../config.ts";
 import { type AwsCredentialSources, AwsKms } from "../kms/aws-kms.ts";
 import type { KeyService } from "../kms/key-service.ts";
 import { VaultTransit } from "../kms/vault-transit.ts";
 import { appendTo, byService } from "../operators/audit.ts";
 import { MasterKey, type ReSealed, resealAll } from "../partners/master-key.ts";
-import { openDatabase } from "../store/database/database.ts";
+import type { Database } from "../store/database/database.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import { PostgresReSeal } from "../store/partners/reseal.ts";
-import type { SchemaUrls } from "../store/schema/migrate.ts";
-import { withExistingDatabase } from "./database.ts";
+import { withExistingDatabase, withStore } from "./database.ts";
 import { unlessAborted } from "./process.ts";
-
-type MasterKeyConfig = Pick<
-  Config,
-  | "masterKey"
-  | "masterKeyOthers"
-  | "kms"
-  | "kmsUrl"
-  | "kmsMount"
-  | "kmsKey"
-  | "kmsTokenFile"
-  | "awsRegion"
-  | "awsAccessKeyId"
-  | "awsSecretAccessKey"
-  | "awsSessionToken"
-  | "awsContainerUrl"
-  | "awsContainerPath"
-  | "awsContainerTokenFile"
-> &
-  EgressConfig;
 
 /**
  * Opens the configured master key, and the others that it can decrypt for. A wrapped key is unwrapped by the key
  * service.
  */
-export async function openMasterKey(config: MasterKeyConfig): Promise<MasterKey> {
+export async function openMasterKey(config: Config): Promise<MasterKey> {
   const { masterKey, masterKeyOthers } = config;
   if (masterKey === null) throw new Error("PAYBELL_MASTER_KEY is required.");
   const service = keyServiceOf(config);
@@ -52,7 +32,7 @@ export async function openMasterKey(config: MasterKeyConfig): Promise<MasterKey>
 }
 
 /** `paybell master-key new`. @returns the text to store: wrapped if there is a key service */
-export async function newMasterKeyText(config: MasterKeyConfig): Promise<string> {
+export async function newMasterKeyText(config: Config): Promise<string> {
   const raw = randomBytes(32);
   return (await keyServiceOf(config)?.wrap(raw)) ?? raw.toString("base64");
 }
@@ -64,29 +44,24 @@ export async function rotateMasterKeyOf(
   signal: AbortSignal,
 ): Promise<ReSealed> {
   const masterKey = await unlessAborted(signal, openMasterKey(config));
-  const rotate = async ({ databaseUrl }: SchemaUrls) => {
-    const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
-    try {
-      const done = await resealAll(new PostgresReSeal(database.pool), masterKey, onBatch);
-      const auditKeys = await openAuditKeys(masterKey, new PostgresPartners(database));
-      await appendTo(sealedAudit(database, auditKeys), {
-        atMs: Date.now(),
-        ...byService,
-        actor: "paybell master-key rotate",
-        action: "rotateMasterKey",
-        subject: masterKey.id,
-        before: "",
-        after: JSON.stringify(done),
-      });
-      return done;
-    } finally {
-      await database.close();
-    }
+  const rotate = async (database: Database) => {
+    const done = await resealAll(new PostgresReSeal(database.pool), masterKey, onBatch);
+    const auditKeys = await openAuditKeys(masterKey, new PostgresPartners(database));
+    await appendTo(sealedAudit(database, auditKeys), {
+      atMs: Date.now(),
+      ...byService,
+      actor: "paybell master-key rotate",
+      action: "rotateMasterKey",
+      subject: masterKey.id,
+      before: "",
+      after: JSON.stringify(done),
+    });
+    return done;
   };
-  return withExistingDatabase(config, rotate, signal);
+  return withExistingDatabase(config, ({ databaseUrl }) => withStore(databaseUrl, rotate), signal);
 }
 
-function keyServiceOf(config: MasterKeyConfig): KeyService | undefined {
+function keyServiceOf(config: Config): KeyService | undefined {
   const { kms, kmsUrl, kmsMount, kmsKey, kmsTokenFile, awsRegion } = config;
   const fetchBy = egressFetch(config);
   if (kms === "aws" && kmsKey !== null && awsRegion !== null) {
@@ -101,7 +76,7 @@ function keyServiceOf(config: MasterKeyConfig): KeyService | undefined {
 /** The address of the agent of ECS. */
 const ecsAgent = "http://169.254.170.2";
 
-function awsCredentialsOf(config: MasterKeyConfig): AwsCredentialSources {
+function awsCredentialsOf(config: Config): AwsCredentialSources {
   const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsSessionToken } = config;
   const { awsContainerUrl, awsContainerPath, awsContainerTokenFile } = config;
   if (accessKeyId !== null && secretAccessKey !== null) {

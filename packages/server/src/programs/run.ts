@@ -91,7 +91,7 @@ export async function runCheck({ process }: RunContext, options: { readonly json
 /** `paybell migrate`. @returns 0 if the schema is this version's */
 export async function runMigrate({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   return interruptible(process, async (signal) => {
-    const applied = await migrateDatabaseOf(readConfig(process.env), signal);
+    const applied = await withDatabase(readConfig(process.env), prepareSchema, signal);
     const told = applied.length === 0 ? "The schema is up to date." : `Applied ${applied.join(", ")}.`;
     process.stdout.write(options.json ? `${JSON.stringify({ applied })}\n` : `${told}\n`);
     return 0;
@@ -286,9 +286,4 @@ async function keptToken(home: string, log: Log): Promise<string> {
   await mkdir(home, { recursive: true, mode: 0o700 });
   await writePrivately(path, `${token}\n`);
   return token;
-}
-
-/** `paybell migrate`. @returns the names of the migrations applied now */
-function migrateDatabaseOf(config: Config, signal: AbortSignal): Promise<readonly string[]> {
-  return withDatabase(config, prepareSchema, signal);
 }

@@ -1,3 +1,5 @@
+import { styleText } from "node:util";
+
 /** Makes a value printable: control and invisible characters are shown as their codes. */
 export function printable(value: string): string {
   return value.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029]/gu, (character) => {
@@ -131,26 +133,24 @@ export function outputStyleOf(
   };
 }
 
-const codes = {
-  strong: ["1", "22"],
-  faint: ["2", "22"],
-  good: ["32", "39"],
-  bad: ["31", "39"],
-  warning: ["33", "39"],
-  link: ["36", "39"],
-  /** Black on green, on red, on yellow: a conspicuous label. */
-  goodLabel: ["30;42", "39;49"],
-  badLabel: ["97;41", "39;49"],
-  warningLabel: ["30;43", "39;49"],
+const tones = {
+  strong: "bold",
+  faint: "dim",
+  good: "green",
+  bad: "red",
+  warning: "yellow",
+  link: "cyan",
+  /** A conspicuous label. */
+  goodLabel: ["black", "bgGreen"],
+  badLabel: ["whiteBright", "bgRed"],
+  warningLabel: ["black", "bgYellow"],
 } as const;
 
-export type OutputTone = keyof typeof codes;
+export type OutputTone = keyof typeof tones;
 
 /** The text in a tone, or plain without colours. Pad and cut before: the codes use no columns. */
-export function paint(style: OutputStyle, tone: OutputTone, text: string): string {
-  if (!style.colours || text === "") return text;
-  const [on, off] = codes[tone];
-  return `\u001b[${on}m${text}\u001b[${off}m`;
+export function paint({ colours }: OutputStyle, tone: OutputTone, text: string): string {
+  return colours && text !== "" ? styleText(tones[tone], text, { validateStream: false }) : text;
 }
 
 /** ` IPN ` on a coloured background; in brackets without colours. */

@@ -219,7 +219,7 @@ describe("an IPN in the terminal", () => {
   it("has the same text with colours as without", () => {
     const coloured = shown(sale, { colours: true, columns: 80 });
     const bare = coloured.map(stripVTControlCharacters);
-    expect(coloured[0]).toContain("\u001b[30;42m IPN \u001b[39;49m");
+    expect(coloured[0]).toContain("\u001b[30m\u001b[42m IPN \u001b[49m\u001b[39m");
     expect(bare.map((line) => line.replace(/^ IPN /, "[IPN]"))).toEqual(shown(sale));
   });
 });
