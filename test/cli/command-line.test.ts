@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { program } from "../../packages/cli/src/program.ts";
-import { loadServer } from "../../packages/cli/src/service/server.ts";
+import { loadServer } from "../../packages/cli/src/service/service.ts";
 import { describedOf } from "../../packages/cli/src/shell/command.ts";
 import type { CommandContext } from "../../packages/cli/src/shell/context.ts";
 import { moneyRecords } from "../../packages/server/src/http/payments/money.ts";
@@ -403,7 +403,7 @@ describe("the process", () => {
       PAYBELL_OPERATOR_TOKEN: "token",
     });
     expect(await away.exited, away.output()).toBe(3);
-    expect(away.output()).toContain("cannot be reached: nobody listens there (ECONNREFUSED)");
+    expect(away.output()).toContain("cannot be reached: nothing listens there (ECONNREFUSED)");
   });
 
   test("runs the service although variables for other commands are set", async () => {

@@ -10,7 +10,7 @@ import { Form, useForm } from "./display/form.tsx";
 import { type ListColumn, Table } from "./display/list.tsx";
 import { Empty, Failure, Loaded } from "./display/loaded.tsx";
 import { Page, Panel } from "./display/page.tsx";
-import { State } from "./display/state.tsx";
+import { State, transactionStates } from "./display/state.tsx";
 import { Time } from "./display/time.tsx";
 import { pageOf } from "./shell/pages.ts";
 
@@ -83,7 +83,7 @@ function Commands() {
       look: "number",
       from: "tablet",
     },
-    { name: "Result", show: ({ status }) => <State {...results[status]} /> },
+    { name: "Result", show: ({ status }) => <State {...transactionStates[status]} /> },
     {
       name: "Next",
       show: (one) =>
@@ -118,12 +118,6 @@ function Commands() {
     </Panel>
   );
 }
-
-const results = {
-  SUCCESS: { tone: "good", word: "Success" },
-  ERROR: { tone: "bad", word: "Declined" },
-  INIT: { tone: "wait", word: "Under way" },
-} as const;
 
 function requestOf(
   asked: Asked | undefined,

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
-import { parseJson } from "@paybell/contract";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
+import { jsonIn } from "../shell/files.ts";
 import { printable } from "../shell/output.ts";
 import { definedOf } from "./credentials.ts";
 
@@ -137,12 +137,8 @@ function queryText(query: Query): string {
 }
 
 function parse(text: string): object | undefined {
-  try {
-    const value: unknown = parseJson(text);
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(text);
+  return typeof value === "object" && value !== null ? value : undefined;
 }
 
 interface Problem {
@@ -206,7 +202,7 @@ function refused({ baseUrl, path, key }: Asked, status: number, text: string): F
       // The service distinguishes an API key from an operator's token, and says which one it got.
       remedy:
         detail === title
-          ? `Is it that of this service, whole, and not replaced since? A new one: \`paybell ${key.maker}\`.`
+          ? `Is it for this service, complete, and not replaced since? \`paybell ${key.maker}\` makes a new one.`
           : printable(detail),
     });
   }
@@ -243,13 +239,13 @@ function unreachable(baseUrl: string, error: unknown): Failure {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nobody listens there",
+  ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "there is no such host",
-  ERR_SSL_WRONG_VERSION_NUMBER: "it speaks no TLS, so http:// perhaps",
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it speaks no TLS, so http:// perhaps",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS: is it http://?",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS: is it http://?",
   CERT_HAS_EXPIRED: "its certificate has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
-  UND_ERR_SOCKET: "the connection was cut, so https:// perhaps",
+  UND_ERR_SOCKET: "the connection was cut: is it https://?",
   "bad port": "fetch refuses this port, which belongs to another protocol",
 };
 const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/;

@@ -173,6 +173,11 @@ export async function partnerIdOf(settings: ClientSettings, named: string | unde
   });
 }
 
+/** The path of that partner in the operator API. @throws Failure as `partnerIdOf` */
+export async function partnerPathOf(settings: ClientSettings, named: string | undefined): Promise<string> {
+  return `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(settings, named))}`;
+}
+
 /** The id of the partner that a filter names; undefined for every partner. */
 export async function partnerFilter(settings: ClientSettings, named: string | undefined): Promise<string | undefined> {
   return named === undefined ? undefined : partnerIdNamed(settings.operator(), named);

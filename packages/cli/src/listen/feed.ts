@@ -68,11 +68,15 @@ export interface Fed {
   readonly cursorBefore: string | undefined;
 }
 
-/** The source of notifications. Both may change while listening. */
+/** Where notifications come from, and what opens them. Both may change while listening. */
 export interface NotificationSource {
-  api(): Api;
+  readonly api: Api;
+  /** Undefined where there are no keys. */
+  readonly opener: Opener | undefined;
   /** Reads the credentials again. Resolves to whether the API key is another one now. */
   renewed(): Promise<boolean>;
+  /** Reads keys and settings again, because a key may have been rotated. */
+  refresh(): Promise<void>;
 }
 
 export interface FeedEvents {
@@ -87,7 +91,7 @@ export interface FeedEvents {
 export class Feed {
   /** Everything up to here was fetched: `after` of the next page. Undefined: from the beginning. */
   cursor: string | undefined;
-  readonly #service: NotificationSource;
+  readonly #source: NotificationSource;
   readonly #events: FeedEvents;
   #inTrouble = false;
   /** Whether the service has answered to a cursor of ours. */
@@ -95,8 +99,8 @@ export class Feed {
   /** The service's own time of the last notification that was seen; at first, ours of the beginning. */
   #lastCreatedAt = "";
 
-  constructor(service: NotificationSource, events: FeedEvents, cursor?: string) {
-    this.#service = service;
+  constructor(source: NotificationSource, events: FeedEvents, cursor?: string) {
+    this.#source = source;
     this.#events = events;
     this.cursor = cursor;
   }
@@ -127,7 +131,7 @@ export class Feed {
       if (!(error instanceof Failure)) throw error;
       if (signal.aborted) return [];
       // A new sandbox has other keys, which are in its file.
-      if (error.status === 401 && (await this.#service.renewed())) return [];
+      if (error.status === 401 && (await this.#source.renewed())) return [];
       if (!passes(error)) throw error;
       this.trouble(error);
       return [];
@@ -179,7 +183,7 @@ export class Feed {
   }
 
   async #page(query: Query, how: How = {}): Promise<NotificationPage> {
-    return this.#service.api().get<NotificationPage>("/v1/notifications", query, how);
+    return this.#source.api.get<NotificationPage>("/v1/notifications", query, how);
   }
 }
 

@@ -3,7 +3,6 @@ import type { ReceivedIpn } from "@paybell/partner";
 import type { Self } from "@paybell/partner/client";
 import {
   type AccessOptions,
-  type ClientSettings,
   readClientSettings,
   type SealingOptions,
   withAccessOptions,
@@ -14,8 +13,7 @@ import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, failureText } from "../shell/failure.ts";
 import { wholeNumber } from "../shell/options.ts";
 import { printable, type Style, styleFor } from "../shell/output.ts";
-import type { FeedEvents } from "./feed.ts";
-import { type Opened, type Opener, openerFor, readSelf, type SealedNotification } from "./feed.ts";
+import { type NotificationSource, type Opened, openerFor, readSelf, type SealedNotification } from "./feed.ts";
 import { type Event, type Forwarded, Relay, readTarget } from "./relay.ts";
 
 type ListenOptions = AccessOptions & SealingOptions;
@@ -54,14 +52,14 @@ export function listenCommand(context: CommandContext): AnyCommand {
       // A program only reads the events.
       const tell = (text: string) => void (json || stderr.write(`${text}\n`));
       const style = styleFor(stdout, context.env);
-      const session = await Session.start(context, options);
+      const session = await startSession(context, options);
       const relay = new Relay(
         context,
+        session,
         {
-          service: { api: () => session.api, renewed: () => session.renewed() },
-          opener: () => session.opener,
-          refresh: () => session.refresh(),
-          events: feedEvents(tell),
+          trouble: (failure) => tell(`${failureText(failure)}\n  Trying again until it can be.`),
+          back: () => tell("Connected again: nothing was missed."),
+          restarted: ({ message }) => tell(`${message} Continuing with what came since the last one.`),
           show: (event) => void stdout.write(json ? `${JSON.stringify(eventJson(event, printIpn))}\n` : shown(event)),
           listening: () => tell(banner(session, target)),
         },
@@ -93,51 +91,38 @@ export function listenCommand(context: CommandContext): AnyCommand {
   );
 }
 
-/** The current keys and settings: both may change while listening. */
-class Session {
-  api;
-  opener: Opener | undefined;
-  self: Self;
-  readonly #context: CommandContext;
-  readonly #options: ListenOptions;
-  #apiKey: string | undefined;
-
-  static async start(context: CommandContext, options: ListenOptions): Promise<Session> {
-    const connection = await readClientSettings(context, options);
-    return new Session(context, options, connection, await readSelf(connection.partner()));
-  }
-
-  private constructor(context: CommandContext, options: ListenOptions, connection: ClientSettings, self: Self) {
-    this.#context = context;
-    this.#options = options;
-    this.self = self;
-    this.api = connection.partner();
-    this.#apiKey = connection.credentials.apiKey;
-    this.opener = openerFor(connection, self);
-  }
-
-  async renewed(): Promise<boolean> {
-    const { credentials, partner } = await readClientSettings(this.#context, this.#options);
-    if (credentials.apiKey === this.#apiKey) return false;
-    this.#apiKey = credentials.apiKey;
-    this.api = partner();
-    return true;
-  }
-
-  async refresh(): Promise<void> {
-    const connection = await readClientSettings(this.#context, this.#options);
-    this.api = connection.partner();
-    this.#apiKey = connection.credentials.apiKey;
-    this.self = await readSelf(this.api);
-    this.opener = openerFor(connection, this.self);
-  }
+interface Session extends NotificationSource {
+  readonly self: Self;
 }
 
-function feedEvents(tell: (text: string) => void): FeedEvents {
+/** The current keys and settings. */
+async function startSession(context: CommandContext, options: ListenOptions): Promise<Session> {
+  const read = async () => {
+    const connection = await readClientSettings(context, options);
+    const api = connection.partner();
+    const self = await readSelf(api);
+    return { api, apiKey: connection.credentials.apiKey, self, opener: openerFor(connection, self) };
+  };
+  let now = await read();
   return {
-    trouble: (failure) => tell(`${failureText(failure)}\n  Trying again until it can be.`),
-    back: () => tell("Connected again: nothing was missed."),
-    restarted: ({ message }) => tell(`${message} Continuing with what came since the last one.`),
+    get api() {
+      return now.api;
+    },
+    get opener() {
+      return now.opener;
+    },
+    get self() {
+      return now.self;
+    },
+    async renewed() {
+      const { credentials, partner } = await readClientSettings(context, options);
+      if (credentials.apiKey === now.apiKey) return false;
+      now = { ...now, api: partner(), apiKey: credentials.apiKey };
+      return true;
+    },
+    async refresh() {
+      now = await read();
+    },
   };
 }
 

@@ -10,7 +10,6 @@ import {
   type FeedEvents,
   type NotificationSource,
   type Opened,
-  type Opener,
   type SealedNotification,
 } from "./feed.ts";
 
@@ -39,22 +38,17 @@ export interface RelayOptions {
   readonly from: "now" | "beginning";
 }
 
-export interface RelayParts {
-  readonly service: NotificationSource;
-  /** Undefined where there are no keys. */
-  readonly opener: () => Opener | undefined;
-  /** Reads keys and settings again, because a key may have been rotated. */
-  readonly refresh: () => Promise<void>;
-  readonly events: FeedEvents;
-  readonly show: (event: Event) => void;
+export interface RelayOutput extends FeedEvents {
+  show(event: Event): void;
   /** Called when all later notifications will be received. */
-  readonly listening: () => void;
+  listening(): void;
 }
 
 /** Pulls, opens and forwards, one after the other, in the order in which the service committed them. */
 export class Relay {
   readonly #context: CommandContext;
-  readonly #parts: RelayParts;
+  readonly #source: NotificationSource;
+  readonly #output: RelayOutput;
   readonly #options: RelayOptions;
   readonly #feed: Feed;
   readonly #failed = new Map<string, Fed>();
@@ -65,11 +59,12 @@ export class Relay {
   /** The current page: its unhandled notifications are fetched again from here. */
   #unfinishedFrom: { readonly cursor: string | undefined } | undefined;
 
-  constructor(context: CommandContext, parts: RelayParts, options: RelayOptions) {
+  constructor(context: CommandContext, source: NotificationSource, output: RelayOutput, options: RelayOptions) {
     this.#context = context;
-    this.#parts = parts;
+    this.#source = source;
+    this.#output = output;
     this.#options = options;
-    this.#feed = new Feed(parts.service, parts.events, options.after);
+    this.#feed = new Feed(source, output, options.after);
   }
 
   /** The cursor to continue from: everything before it was forwarded, or failed. Undefined: from the beginning. */
@@ -93,7 +88,7 @@ export class Relay {
     const { signal, nowMs } = this.#context;
     const { after, from, countMax } = this.#options;
     if (after === undefined && from === "now") await this.#feed.beginNow(nowMs());
-    this.#parts.listening();
+    this.#output.listening();
     while (!signal.aborted) {
       this.#turn = new AbortController();
       const interrupted = AbortSignal.any([signal, this.#turn.signal]);
@@ -122,15 +117,15 @@ export class Relay {
     else this.#failed.delete(id);
     const [oldest] = this.#failed.keys();
     if (this.#failed.size > failedMax && oldest !== undefined) this.#failed.delete(oldest);
-    this.#parts.show({ atMs: this.#context.nowMs(), notification, opened, forwarded });
+    this.#output.show({ atMs: this.#context.nowMs(), notification, opened, forwarded });
   }
 
   async #open(notification: SealedNotification): Promise<Opened | undefined> {
-    const opened = this.#parts.opener()?.(notification);
+    const opened = this.#source.opener?.(notification);
     if (opened?.refused === undefined) return opened;
     // Encrypted with a newer key, which may be in the credentials by now.
-    await this.#parts.refresh().catch((error: unknown) => this.#report(error));
-    return this.#parts.opener()?.(notification);
+    await this.#source.refresh().catch((error: unknown) => this.#report(error));
+    return this.#source.opener?.(notification);
   }
 
   async #retry(): Promise<void> {

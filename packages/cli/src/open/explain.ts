@@ -18,6 +18,7 @@ import {
 } from "@paybell/contract";
 import { freshnessSecondsDefault, IpnRefused } from "@paybell/partner";
 import type { Credentials } from "../client/credentials.ts";
+import { jsonIn } from "../shell/files.ts";
 import { kidOf, type NamedKey, type NamedKeys, type OpenFinding, unseal } from "./seal.ts";
 import { type Difference, judgeSignature } from "./signature.ts";
 
@@ -91,7 +92,7 @@ function dataOf(body: string): { readonly text?: string; readonly finding: OpenF
     }
     if (/^\s*\[object /.test(body))
       return wrong("is not JSON: an object was converted to a string", new IpnRefused("stringified_body").remedy);
-    return wrong(`is no JSON${looksLike(body)}`, 'Capture the raw bytes of the request: {"data": "…"}.');
+    return wrong(`is not JSON${looksLike(body)}`, 'Capture the raw bytes of the request: {"data": "…"}.');
   }
   if (typeof value === "string") return wrong("is a string within a string", new IpnRefused("stringified_body").remedy);
   const { data, ...others } = Object(value) as Readonly<Record<string, unknown>>;
@@ -156,15 +157,15 @@ function aliasesOf(kind: IpnKind): (readonly [string, string])[] {
 }
 
 function contentText(reason: NotAuthentic["reason"], content: string): string {
-  if (reason === "duplicate_key") return "a JSON key stands in it twice: a receiver refuses it";
-  if (reason !== "two_names" && reason !== "wrong_type") return "it opened, but to no JSON object";
+  if (reason === "duplicate_key") return "a JSON key is in it twice: a receiver refuses it";
+  if (reason !== "two_names" && reason !== "wrong_type") return "it opened, but is not a JSON object";
   const wire = parseJson(content) as Readonly<Record<string, unknown>>;
   if (reason === "two_names") {
     const both = (["card", "settlement"] as const)
       .flatMap(aliasesOf)
       .filter(([name, alias]) => name in wire && alias in wire)
       .map(([name, alias]) => `${name} and ${alias}`);
-    return `a field stands in it under both of its names: ${[...new Set(both)].join(", ") || "in settlementList"}`;
+    return `a field is in it under both of its names: ${[...new Set(both)].join(", ") || "in settlementList"}`;
   }
   const odd = Object.keys(wire).filter((name) => typeof wire[name] !== "string" && name !== "settlementList");
   return `a value is of the wrong type: ${odd.join(", ") || "in settlementList"}. All scalars are strings (section 2)`;
@@ -202,11 +203,7 @@ function bodiesLike(body: string): { readonly body: string; readonly change: str
 }
 
 function rewritten(body: string): string {
-  try {
-    return JSON.stringify(parseJson(body));
-  } catch {
-    return body;
-  }
+  return JSON.stringify(jsonIn(body)) ?? body;
 }
 
 function whoSigned(
@@ -245,7 +242,7 @@ function wrong(swapped: NamedKey | undefined): OpenFinding {
 function freshness(timestamp: string, nowMs: number): OpenFinding {
   const ageSeconds = Math.floor(nowMs / 1000) - Number(timestamp);
   if (Number.isNaN(ageSeconds)) {
-    return { step: "freshness", level: "wrong", text: "webhook-timestamp is no number of seconds since 1970" };
+    return { step: "freshness", level: "wrong", text: "webhook-timestamp is not a number of seconds since 1970" };
   }
   const age = `${duration(Math.abs(ageSeconds))} ${ageSeconds < 0 ? "ahead of this machine's clock" : "old"}`;
   if (Math.abs(ageSeconds) <= freshnessSecondsDefault) {

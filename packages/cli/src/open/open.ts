@@ -1,11 +1,11 @@
-import { ipnFields, parseJson, signedFields } from "@paybell/contract";
+import { ipnFields, signedFields } from "@paybell/contract";
 import type { Api } from "../client/api.ts";
 import { readClientSettings, receiverOptionsOf, withAccessOptions, withSealing } from "../client/connection.ts";
 import { openReceiver } from "../listen/feed.ts";
 import { type AnyCommand, acts, command } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
-import { readNamedFile } from "../shell/files.ts";
+import { jsonIn, readNamedFile } from "../shell/files.ts";
 import { printable, type Style, styleFor } from "../shell/output.ts";
 import { type Capture, type Explanation, explain } from "./explain.ts";
 import { namedKeys, type OpenFinding } from "./seal.ts";
@@ -136,7 +136,7 @@ function readCapture(text: string): Capture {
 }
 
 function fromJson(text: string): Capture {
-  const value = parse(text);
+  const value = jsonIn(text) as Readonly<Record<string, unknown>> | undefined;
   if (value === undefined) return { body: text, headers: undefined };
   const { body, data, headers, sealed } = value;
   // `notifications show --json` has it among other fields.
@@ -147,14 +147,6 @@ function fromJson(text: string): Capture {
     return { body: JSON.stringify({ data }), headers: readHeaders(headers) };
   }
   return { body: text, headers: undefined };
-}
-
-function parse(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    return parseJson(text) as Readonly<Record<string, unknown>>;
-  } catch {
-    return undefined;
-  }
 }
 
 /** An object, or the list of pairs that HAR files and some proxies write. */

@@ -1,5 +1,6 @@
-import { NotAuthentic, open, parseJson, type Sealing, sealingKey, sealings } from "@paybell/contract";
+import { NotAuthentic, open, type Sealing, sealingKey, sealings } from "@paybell/contract";
 import type { Keys, ReceiverOptions } from "@paybell/partner";
+import { jsonIn } from "../shell/files.ts";
 
 /** One step of opening: what was found, and what to do where it is wrong. */
 export interface OpenFinding {
@@ -127,7 +128,7 @@ function looksLike(data: string, { encoding }: Sealing): string {
   if (data.length < 38) return "; it is too short for any IPN";
   if (/^ey[\w-]+\.\.[\w-]+\.[\w-]+\.[\w-]+$/.test(data)) return "; it looks like a JWE";
   if (/^[0-9a-fA-F]+$/.test(data)) return "; it looks like hex";
-  return /[^A-Za-z0-9+/=_-]/.test(data) ? `; it holds characters that ${encoding} has not` : "";
+  return /[^A-Za-z0-9+/=_-]/.test(data) ? `; it has characters that ${encoding} does not have` : "";
 }
 
 function sealingText({ cipher, encoding }: Sealing): string {
@@ -143,10 +144,6 @@ function keyText({ name, id }: NamedKey, named: string | undefined): string {
 export function kidOf(data: string): string | undefined {
   const [header = ""] = data.split(".", 1);
   if (header === data) return undefined;
-  try {
-    const { kid } = Object(parseJson(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
-    return typeof kid === "string" ? kid : undefined;
-  } catch {
-    return undefined;
-  }
+  const { kid } = Object(jsonIn(Buffer.from(header, "base64url").toString("utf8"))) as { kid?: unknown };
+  return typeof kid === "string" ? kid : undefined;
 }

@@ -82,7 +82,7 @@ function unexplained(found: string): OpenFinding {
     ? ""
     : found === ""
       ? ": there is none"
-      : ": it is no hexadecimal of 32 bytes";
+      : ": it is not 32 bytes in hexadecimal";
   return {
     step: "signature",
     level: "wrong",

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from "@commander-js/extra-typings";
 import { calls } from "../client/connection.ts";
 import { newest, withNewest } from "../client/lists.ts";
-import { runs } from "../service/server.ts";
+import { runs } from "../service/service.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { timeForms, timeReader } from "../shell/options.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Option } from "@commander-js/extra-typings";
-import { type ClientSettings, calls, callsAsPartner, ofPartner, partnerIdOf } from "../client/connection.ts";
+import { type ClientSettings, calls, callsAsPartner, ofPartner, partnerPathOf } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { meant, type RegisteredPartner } from "../client/lists.ts";
 import { propose, proposeOption } from "../operators/proposal.ts";
@@ -28,7 +28,7 @@ async function keysOf(settings: ClientSettings, partner: string | undefined) {
   if (callsAsPartner(settings, partner)) {
     return { api: settings.partner(), record: "/v1/self", keys: "/v1/api-keys", isOwn: true };
   }
-  const record = `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(settings, partner))}`;
+  const record = await partnerPathOf(settings, partner);
   return { api: settings.operator(), record, keys: `${record}/api-keys`, isOwn: false };
 }
 

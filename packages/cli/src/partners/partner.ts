@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from "@commander-js/extra-typings";
 import { overlapHours } from "@paybell/contract";
 import type { Figures } from "@paybell/partner/client";
 import type { Api } from "../client/api.ts";
-import { type ClientSettings, calls, callsAsPartner, ofPartner, partnerIdOf } from "../client/connection.ts";
+import { calls, callsAsPartner, ofPartner, partnerIdOf, partnerPathOf } from "../client/connection.ts";
 import { definedOf, readCredentials } from "../client/credentials.ts";
 import { type RegisteredPartner, readPages } from "../client/lists.ts";
 import { propose, proposeOption } from "../operators/proposal.ts";
@@ -118,16 +118,12 @@ function showCommand(context: CommandContext): AnyCommand {
   return calls(context, made, async (connection, _, named) => {
     const partner = callsAsPartner(connection, named)
       ? await connection.partner().get<RegisteredPartner>("/v1/self")
-      : await connection.operator().get<RegisteredPartner>(await pathOf(connection, named));
+      : await connection.operator().get<RegisteredPartner>(await partnerPathOf(connection, named));
     return { value: partner, lines: partnerLines(partner) };
   });
 }
 
 const thePartner = ["[partner]", "its id or name; default: the partner of the credentials"] as const;
-
-async function pathOf(connection: ClientSettings, named: string | undefined): Promise<string> {
-  return `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(connection, named))}`;
-}
 
 function setCommand(context: CommandContext): AnyCommand {
   const made = command("set", {
@@ -150,7 +146,7 @@ function setCommand(context: CommandContext): AnyCommand {
         remedy: "`paybell partner set --help` lists the settings, such as --max-in-flight 64.",
       });
     }
-    const [api, path] = [connection.operator(), await pathOf(connection, named)];
+    const [api, path] = [connection.operator(), await partnerPathOf(connection, named)];
     if (options.propose) return propose({ api, path, input: changes });
     const before = await api.get<RegisteredPartner>(path);
     const partner = await api.patch<RegisteredPartner>(path, changes);
@@ -174,7 +170,7 @@ function stateCommand(context: CommandContext, { name, summary, done }: (typeof 
     exitCodes: { 0: `it ${done} now`, 1: `it ${done} already` },
   }).argument(...thePartner);
   return calls(context, made, async (connection, _, named) => {
-    const [api, path] = [connection.operator(), await pathOf(connection, named)];
+    const [api, path] = [connection.operator(), await partnerPathOf(connection, named)];
     const isAlready = `is ${(await api.get<RegisteredPartner>(path)).state}` === done;
     const partner = await api.post<RegisteredPartner>(`${path}/${name}`, {});
     const lines = [`${printable(partner.settings.name)} ${done}${isAlready ? " already" : ""}.`];
@@ -193,7 +189,7 @@ function statisticsCommand(context: CommandContext): AnyCommand {
   return calls(context, made, async (connection, { span }, named) => {
     const figures = callsAsPartner(connection, named)
       ? await connection.partner().get<Figures>("/v1/figures", { span })
-      : await connection.operator().get<Figures>(`${await pathOf(connection, named)}/figures`, { span });
+      : await connection.operator().get<Figures>(`${await partnerPathOf(connection, named)}/figures`, { span });
     return { value: figures, lines: figuresLines(figures, context.stdout.columns ?? 80) };
   });
 }
@@ -234,7 +230,7 @@ function rotateCommand(context: CommandContext): AnyCommand {
       });
     }
     const api = connection.operator();
-    const path = `${await pathOf(connection, options.partner)}/keys/rotate`;
+    const path = `${await partnerPathOf(connection, options.partner)}/keys/rotate`;
     const input = { key, overlapHours: hours };
     if (options.propose) return propose({ api, path, input });
     if (hours === 0) await confirm(context, options, `The present ${key} is not valid any more from then on.`);
@@ -280,7 +276,7 @@ function archiveCommand(context: CommandContext): AnyCommand {
     requireConfirmable(context, options, `The partner ${printable(named)} is deleted, with all its records.`);
     const id = await partnerIdOf(connection, named);
     const api = connection.operator();
-    const path = `/operator/v1/partners/${encodeURIComponent(id)}`;
+    const path = await partnerPathOf(connection, id);
     const records = await streamToPrivateFile(context, out, () => api.stream(`${path}/archive`));
     await confirm(context, options, `The partner is deleted: its ${counted(records, "record")} are in ${out}.`);
     await api.delete(`${path}?records=${records}`);

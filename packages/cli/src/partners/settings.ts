@@ -1,8 +1,7 @@
 import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
-import { parseJson } from "@paybell/contract";
 import type { CommandContext } from "../shell/context.ts";
 import { Failure } from "../shell/failure.ts";
-import { readNamedFile } from "../shell/files.ts";
+import { jsonIn, readNamedFile } from "../shell/files.ts";
 import { type SettingFlag, settingFlags } from "./setting-flags.ts";
 
 const values = {
@@ -80,7 +79,7 @@ function readValue({ kind, nullable, choices }: SettingFlag, { long }: Option, t
   }
   // The mode alone is the usual form of `signing`.
   if (/^[a-z]+$/.test(text)) return { mode: text };
-  const value = parse(text);
+  const value = jsonIn(text);
   if (value === undefined) throw refused("a word or JSON");
   return value;
 }
@@ -90,16 +89,8 @@ async function ofFile(context: CommandContext, text: string): Promise<string> {
 }
 
 async function settingsIn(context: CommandContext, path: string): Promise<object> {
-  const value = parse(await readNamedFile(context, path, "unreadable_file"));
+  const value = jsonIn(await readNamedFile(context, path, "unreadable_file"));
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   const remedy = "Flags do without a file.";
   throw new Failure(`${path} is not a JSON object of settings.`, { code: "bad_settings", remedy });
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }

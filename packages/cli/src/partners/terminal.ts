@@ -1,4 +1,4 @@
-import { type ClientSettings, calls, ofPartner, partnerIdOf } from "../client/connection.ts";
+import { type ClientSettings, calls, ofPartner, partnerPathOf } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { meant, readPages } from "../client/lists.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
@@ -24,7 +24,7 @@ export function terminalCommand(context: CommandContext): AnyCommand {
 }
 
 async function pathOf(settings: ClientSettings, partner: string | undefined): Promise<string> {
-  return `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(settings, partner))}/terminals`;
+  return `${await partnerPathOf(settings, partner)}/terminals`;
 }
 
 const theTerminal = [

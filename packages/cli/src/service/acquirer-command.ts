@@ -1,13 +1,12 @@
 import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
-import { parseJson } from "@paybell/contract";
 import { calls } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { Failure } from "../shell/failure.ts";
-import { readNamedFile } from "../shell/files.ts";
+import { jsonIn, readNamedFile } from "../shell/files.ts";
 import { columns, itemsOf, printable } from "../shell/output.ts";
-import { runs } from "./server.ts";
+import { runs } from "./service.ts";
 
 export function acquirerCommand(context: CommandContext): AnyCommand {
   return group("acquirer", "register acquirers, and try the link to a host", [
@@ -149,11 +148,9 @@ async function registrationOf(context: CommandContext, options: RegistrationOpti
 }
 
 function profileIn(file: string, text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    throw new Failure(`${file} is not JSON.`, { code: "unreadable_file" });
-  }
+  const profile = jsonIn(text);
+  if (profile === undefined) throw new Failure(`${file} is not JSON.`, { code: "unreadable_file" });
+  return profile;
 }
 
 function listCommand(context: CommandContext): AnyCommand {

@@ -8,7 +8,7 @@ import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
 import { timeForms, timeReader } from "../shell/options.ts";
 import { fieldColumns, listed, showing, type TableColumn } from "../shell/output.ts";
-import { runs } from "./server.ts";
+import { runs } from "./service.ts";
 
 const commandsShownMax = 500;
 

@@ -1,6 +1,7 @@
 import { existsSync, fsyncSync, ftruncateSync, rmSync, writeSync } from "node:fs";
 import { type FileHandle, open, readFile, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { parseJson } from "@paybell/contract";
 import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
 import type { Result } from "./output.ts";
@@ -15,6 +16,15 @@ export async function readNamedFile(context: Pick<CommandContext, "workingDirect
   return readFile(resolve(context.workingDirectory, path), "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new Failure(`${path} cannot be read: ${whyUnreadable(error)}.`, { code });
   });
+}
+
+/** What a text of JSON says; undefined if it is not JSON. */
+export function jsonIn(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -1,5 +1,4 @@
 import { Option } from "@commander-js/extra-typings";
-import { parseJson } from "@paybell/contract";
 import type { Backlog, Endpoint, KeyVersion } from "@paybell/partner/client";
 import { type Api, noPaybell } from "../client/api.ts";
 import { calls, callsAsPartner } from "../client/connection.ts";
@@ -7,6 +6,7 @@ import { type RegisteredPartner, readPages } from "../client/lists.ts";
 import { type AnyCommand, command } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes } from "../shell/failure.ts";
+import { jsonIn } from "../shell/files.ts";
 import { wholeNumber } from "../shell/options.ts";
 import { columns, printable, type Style, showing, styleFor } from "../shell/output.ts";
 import { isTask, type Overview, secondsSince, type TroubleStyle, troubleLines } from "./top.ts";
@@ -167,12 +167,8 @@ async function readStatus(
 
 async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "checks">> {
   const { status, text } = await api.look("/readyz");
-  try {
-    const { ready, checks } = parseJson(text) as Pick<DeliveryStatus, "ready" | "checks">;
-    if (typeof ready === "boolean" && typeof checks === "object") return { ready, checks };
-  } catch {
-    // Reported below: a server with another answer is not the service.
-  }
+  const { ready, checks } = Object(jsonIn(text)) as Pick<DeliveryStatus, "ready" | "checks">;
+  if (typeof ready === "boolean" && typeof checks === "object") return { ready, checks };
   throw noPaybell(api.baseUrl, status);
 }
 

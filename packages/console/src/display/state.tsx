@@ -26,6 +26,12 @@ export const notificationStates = {
   parked: { tone: "bad", word: "Parked" },
 } as const satisfies Record<string, { tone: StateTone; word: string }>;
 
+export const transactionStates = {
+  SUCCESS: { tone: "good", word: "Success" },
+  ERROR: { tone: "bad", word: "Declined" },
+  INIT: { tone: "wait", word: "Under way" },
+} as const satisfies Record<string, { tone: StateTone; word: string }>;
+
 /** The mark of one attempt in a timeline. */
 export function AttemptMark({ succeeded }: { readonly succeeded: boolean }) {
   return succeeded ? (

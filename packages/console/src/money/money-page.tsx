@@ -6,12 +6,13 @@ import { usePages } from "../api/query.ts";
 import { shownMinor } from "../display/amount.ts";
 import { List, type ListColumn } from "../display/list.tsx";
 import { Page, PageTabs, useFilters } from "../display/page.tsx";
+import { transactionStates } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerFilter, partnerColumn } from "../partners/partner.tsx";
 import { AcquirerFilter } from "./acquirer-filter.tsx";
 import { InDoubt, Settlements } from "./in-doubt.tsx";
 import { Merchants } from "./merchants.tsx";
-import { Transactions, transactionStates } from "./transactions.tsx";
+import { Transactions } from "./transactions.tsx";
 
 const states = (["SUCCESS", "ERROR", "INIT"] as const).map((value) => ({
   value,

@@ -8,12 +8,11 @@ import { shownAmount } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
 import { Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
-import { State } from "../display/state.tsx";
+import { State, transactionStates } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner.tsx";
 import { RetryDoneReversal, ReversalActions } from "./in-doubt.tsx";
 import { Moved, useBatch, useChain, useOwnTransaction } from "./moved.tsx";
-import { transactionStates } from "./transactions.tsx";
 
 /** A transaction in its chain, with the acquirer's answer, and what is still open. */
 export function TransactionPage({ id }: { readonly id: string }) {

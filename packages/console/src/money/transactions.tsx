@@ -8,16 +8,10 @@ import { usePages } from "../api/query.ts";
 import { shownAmount } from "../display/amount.ts";
 import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { State } from "../display/state.tsx";
+import { State, transactionStates } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
 import { pageOf } from "../shell/pages.ts";
-
-export const transactionStates = {
-  SUCCESS: { tone: "good", word: "Success" },
-  ERROR: { tone: "bad", word: "Declined" },
-  INIT: { tone: "wait", word: "Under way" },
-} as const;
 
 /** A Reversal says more than the state of the transaction that it takes back. */
 const reversalStates: Readonly<Record<string, Parameters<typeof State>[0]>> = {

@@ -12,7 +12,7 @@ import { useMayManage } from "../session/session.ts";
 import { Filters, SavedViews } from "./filters.tsx";
 import { NotificationTable } from "./notification-table.tsx";
 import { Replay } from "./replay.tsx";
-import { type Search, searchOf, useNotificationApi } from "./search.ts";
+import { type Search, searchOf, timeOfId, useNotificationApi } from "./search.ts";
 
 const newEveryMs = 5_000;
 const followEveryMs = 2_000;
@@ -131,9 +131,4 @@ function NothingFound({ search, reach }: { readonly search: Search; readonly rea
       {reach === null ? "No notification that is still kept has all of this." : "Not among those searched so far."}
     </Empty>
   );
-}
-
-/** Ids begin with their time. */
-function timeOfId(id: string): string {
-  return new Date(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16)).toISOString();
 }

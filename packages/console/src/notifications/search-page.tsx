@@ -12,7 +12,7 @@ import { usePartners } from "../partners/partner.tsx";
 import { useSession } from "../session/session.ts";
 import { pagesOf } from "../shell/pages.ts";
 import { NotificationTable } from "./notification-table.tsx";
-import { type NotificationApi, type Search, useNotificationApi } from "./search.ts";
+import { type NotificationApi, type Search, timeOfId, useNotificationApi } from "./search.ts";
 
 const rows = 50;
 
@@ -117,8 +117,7 @@ async function lookFor(notificationApi: NotificationApi, q: string, signal: Abor
   let lookedBackTo: string | null = null;
   for (const [by, search] of guesses(q)) {
     const { items, next } = await notificationApi.search({ ...search, limit: rows }, signal);
-    if (next !== null)
-      lookedBackTo = new Date(Number.parseInt(next.replaceAll("-", "").slice(0, 12), 16)).toISOString();
+    if (next !== null) lookedBackTo = timeOfId(next);
     if (items.length > 0) return { by, items, lookedBackTo };
   }
   return { by: "", items: [], lookedBackTo };

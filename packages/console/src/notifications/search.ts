@@ -9,7 +9,12 @@ import type {
 } from "../api/operations.ts";
 import { useSession } from "../session/session.ts";
 
-type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
+/** Ids begin with their time. */
+export function timeOfId(id: string): string {
+  return new Date(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16)).toISOString();
+}
+
+export type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
 export type Search = NonNullable<Parameters<typeof api.searchNotifications>[0]>;
 
 /** The notification calls of this session: an operator's for all partners, a partner's for its own. */

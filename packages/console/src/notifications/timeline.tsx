@@ -13,9 +13,9 @@ import { useState } from "react";
 import type { InspectedNotification, NotificationDetail } from "../api/operations.ts";
 import { AttemptMark } from "../display/state.tsx";
 import { ComingTime, clockTime, duration, Time, useNow } from "../display/time.tsx";
+import type { Detail } from "./search.ts";
 import { failureInWords } from "./words.ts";
 
-type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
 type Attempt = NotificationDetail["attempts"][number];
 
 interface Entry {

@@ -110,12 +110,8 @@ function Verdict({ theirs, all }: { readonly theirs: Figures; readonly all: Figu
   const tried = others.accepted + others.failed;
   if (tried <= 0) return null;
   const share = others.accepted / tried;
-  const percent = `${(Math.floor(share * 1_000) / 10).toFixed(1)} %`;
-  const words =
-    share >= 0.9
-      ? `It is at this partner: of the attempts at all others ${percent} succeed.`
-      : `It is not this partner alone: of the attempts at all others ${percent} succeed.`;
-  return <p role="status">{words}</p>;
+  const where = share >= 0.9 ? "It is at this partner" : "It is not this partner alone";
+  return <p role="status">{`${where}: of the attempts at all others ${percentOf(others)} succeed.`}</p>;
 }
 
 export function DeliveriesChart({ figures: { points, span, asOf } }: { readonly figures: Figures }) {
@@ -146,15 +142,21 @@ const Chart = lazy(() => {
   return import("./chart.tsx");
 });
 
-export function Share({
-  of: { accepted, failed },
-}: {
-  readonly of: { readonly accepted: number; readonly failed: number };
-}) {
-  if (accepted + failed === 0) return null;
-  const share = accepted / (accepted + failed);
-  const tone = share >= 0.99 ? "good" : share >= 0.5 ? "wait" : "bad";
-  return <State tone={tone} word={`${(Math.floor(share * 1_000) / 10).toFixed(1)} %`} />;
+interface Attempts {
+  readonly accepted: number;
+  readonly failed: number;
+}
+
+/** How many succeed, such as "99.9 %": 100.0 % means that none failed. */
+export function percentOf({ accepted, failed }: Attempts): string {
+  return `${(Math.floor((1_000 * accepted) / (accepted + failed)) / 10).toFixed(1)} %`;
+}
+
+export function Share({ of }: { readonly of: Attempts }) {
+  const tried = of.accepted + of.failed;
+  if (tried === 0) return null;
+  const share = of.accepted / tried;
+  return <State tone={share >= 0.99 ? "good" : share >= 0.5 ? "wait" : "bad"} word={percentOf(of)} />;
 }
 
 export function shownMs(ms: number | null): string {

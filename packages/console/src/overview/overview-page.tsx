@@ -9,7 +9,7 @@ import { Empty, Loaded } from "../display/loaded.tsx";
 import { Figure, Page, Panel } from "../display/page.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
 import { isTask, partnerColumnEverywhere } from "../partners/partner.tsx";
-import { DeliveriesChart, type OverviewSpan, Share, shownMs, useSpan } from "./figures.tsx";
+import { DeliveriesChart, type OverviewSpan, percentOf, Share, shownMs, useSpan } from "./figures.tsx";
 import { NotReceivedNow } from "./trouble.tsx";
 
 /** The state of all deliveries, live. */
@@ -141,7 +141,7 @@ function Hero({ overview, span }: { readonly overview: Overview; readonly span: 
       <dl>
         <div>
           <dt>of attempts succeed</dt>
-          <dd>{tried === 0 ? "–" : `${(Math.floor((1_000 * figures.accepted) / tried) / 10).toFixed(1)} %`}</dd>
+          <dd>{tried === 0 ? "–" : percentOf(figures)}</dd>
         </div>
         <div>
           <dt>under way</dt>
