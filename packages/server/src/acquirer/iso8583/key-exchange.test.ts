@@ -164,6 +164,29 @@ test("of keys that come one right after the other, the last one stays, however l
   expect(keys.of(Buffer.alloc(8))).toBe(new Mac("aes-cmac", third).of(Buffer.alloc(8)));
 });
 
+test("a key that is not taken up stays out of use, although a connection that began meanwhile has read it", async () => {
+  const [puttingBack, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let kept: Buffer | undefined;
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = exchangeOf(keys, {
+    read: async () => kept,
+    keep: async (key) => {
+      if (kept !== undefined) {
+        puttingBack.resolve();
+        await begun.promise;
+      }
+      kept = key;
+    },
+  });
+  const taking = exchange.take(keyMessage(encrypted(second)), () => false);
+  await puttingBack.promise;
+  await exchange.begin();
+  begun.resolve();
+  await expect(taking).rejects.toThrow("its connection ended before it was answered");
+  expect(kept).toEqual(registered);
+  expect(keys.inUse).toEqual(registered);
+});
+
 test("a key is requested after the sign-on, and again when it is due", async () => {
   const { host, acquirer, events } = await hosted({ request, requestEveryMs: 1_000 });
   let answered = 0;

@@ -100,15 +100,21 @@ export class KeyExchange {
       if (!approve()) throw new Error("its connection ended before it was answered");
     } catch (error) {
       await kept?.keep(before);
+      // A connection that began meanwhile may have read it.
+      this.#use(before);
       throw error;
     }
-    this.#takes += 1;
-    keys.replace(key);
+    this.#use(key);
     this.#taken("came");
   }
 
   refuse(why: string): void {
     this.#refused = `the key of ${this.#now()} was refused: ${why}`;
+  }
+
+  #use(key: Buffer): void {
+    this.#takes += 1;
+    this.#parts.keys.replace(key);
   }
 
   #taken(how: string): void {
