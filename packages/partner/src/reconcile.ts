@@ -1,5 +1,5 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
-import { addDecimals, type Decimal, readDecimal, writeDecimal } from "@paybell/contract/receiving";
+import { addDecimals, type Decimal, readDecimal, writeDecimal } from "@paybell/contract/decimal";
 import { checkNames, Misused } from "./misused.ts";
 import { checkOption, type OptionRule } from "./option-checks.ts";
 

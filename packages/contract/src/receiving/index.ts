@@ -11,7 +11,6 @@ export {
   type SettlementIpn,
 } from "../columns.ts";
 export { type NotifiedCommand, notifiedCommands } from "../commands.ts";
-export { addDecimals, type Decimal, readDecimal, writeDecimal } from "../decimal.ts";
 export { type Encoding, encodings } from "../encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
 export { headerNames, webhookKey, webhookSignatureMatches } from "../headers.ts";
