@@ -15,15 +15,40 @@ export abstract class PaybellError extends Error {
 const environment = "Is the environment variable set in this process?";
 const asShown = "Give it exactly as registration showed it.";
 
-/** Keeps the names of a table: they are the codes that may occur. */
-export function wordsOf<Code extends string>(
-  words: Readonly<Record<Code, readonly [meaning: string, remedy: string]>>,
-) {
-  return words;
-}
+/** The kind of the mistake. */
+export type MisusedReason =
+  | "missing_key"
+  | "empty_key"
+  | "key_not_text"
+  | "no_key_version"
+  | "hexadecimal_key"
+  | "key_encoded_twice"
+  | "base64url_key"
+  | "white_space_in_key"
+  | "key_not_base64"
+  | "key_length"
+  | "webhook_secret_as_key"
+  | "api_key_as_key"
+  | "no_whsec_prefix"
+  | "two_whsec_prefixes"
+  | "shared_key"
+  | "missing_await"
+  | "unknown_option"
+  | "wrong_option"
+  | "headers_given_up"
+  | "no_options"
+  | "no_address"
+  | "not_raw"
+  | "no_headers"
+  | "no_receiver"
+  | "no_function"
+  | "no_store"
+  | "no_id"
+  | "no_amount"
+  | "body_already_read";
 
 /** Every mistake, and what to do about it. */
-export const misuses = wordsOf({
+export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, remedy: string]>> = {
   missing_key: ["is missing", environment],
   empty_key: ["is empty", environment],
   key_not_text: ["is neither a string nor a list of versions", "Give a base64 string or [{ id, key }], both strings."],
@@ -62,10 +87,7 @@ export const misuses = wordsOf({
   no_id: ["is empty: it identifies nothing", "Check where the value comes from."],
   no_amount: ["is not a decimal number", "Pass it as in its IPN: 12.50."],
   body_already_read: ["Something read the body before the handler did", "Let the handler read it."],
-});
-
-/** The kind of the mistake. */
-export type MisusedReason = keyof typeof misuses;
+};
 
 /** A mistake in your code or configuration. Never contains a key. */
 export class Misused extends PaybellError {

@@ -1,11 +1,32 @@
-import { PaybellError, wordsOf } from "./misused.ts";
+import type { NotAuthenticReason } from "@paybell/contract/receiving";
+import { PaybellError } from "./misused.ts";
+
+/** Why an IPN was refused. */
+export type RefusedReason =
+  | NotAuthenticReason
+  | "source_address"
+  | "source_unknown"
+  | "too_large"
+  | "missing_headers"
+  | "not_fresh"
+  | "webhook_signature"
+  | "empty_body"
+  | "compressed_body"
+  | "html_body"
+  | "stringified_body"
+  | "rewritten_body"
+  | "swapped_keys"
+  | "wrong_cipher"
+  | "wrong_encoding"
+  | "wrong_signing"
+  | "wrong_fields";
 
 const notAnIpn = "Nothing: this is not an IPN.";
 const neverSent = "Tell the operator: Paybell never sends that.";
 const registered = "with GET /v1/self";
 
 /** Every reason: its meaning, and what to do about it. */
-export const refusals = wordsOf({
+export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string, remedy: string]>> = {
   source_address: [
     "The request comes from an address outside sourceAddresses.",
     "If Paybell sent it, add its egress address, or your proxy to trustedProxies.",
@@ -68,10 +89,7 @@ export const refusals = wordsOf({
     "The IPN was decrypted, but its signature does not match the signed string.",
     `Compare signingKey with the one you were given, and signing (mode and field lists) ${registered}.`,
   ],
-});
-
-/** Why an IPN was refused. */
-export type RefusedReason = keyof typeof refusals;
+};
 
 /**
  * The IPN is not authentic, or not fresh. `reason`, `remedy` and `hint` are for your log, never for an answer: they
