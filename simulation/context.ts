@@ -24,6 +24,9 @@ export interface SimulationPlan {
  */
 export type FaultsOf = "all" | "crashes" | "leases";
 
+/** What the checks look at. */
+export type Observed = Pick<SimulationContext, "world" | "plan" | "tables" | "database" | "instances">;
+
 /** The parts of a run, for each other. */
 export interface SimulationContext {
   readonly world: World;

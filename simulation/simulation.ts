@@ -63,7 +63,7 @@ export class Simulation {
     const database = new SimulatedDatabase(world);
     const tables = new Tables(merchants, () => world.nowMs);
     const instances = new Set<Instance>();
-    const checks = new Checks(world, plan, tables, database, instances);
+    const checks = new Checks({ world, plan, tables, database, instances });
     const homeLines = Array.from({ length: plan.homes }, () => new Line());
     const notifications = new SimulatedNotifications(world, instances);
     const parts = { world, plan, database, tables, notifications, checks, faults, instances, homeLines };

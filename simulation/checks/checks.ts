@@ -3,10 +3,9 @@ import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
 import { jitter, mayAskToWait } from "../../packages/server/src/delivery/schedule.ts";
 import type { DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
-import type { LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
-import type { SimulationContext, SimulationPlan } from "../context.ts";
-import type { SimulatedDatabase } from "../database/database.ts";
-import type { ShardRow, SimulatedNotification, Tables } from "../database/tables.ts";
+import { type LeaseId, type NotificationId, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
+import type { Observed, SimulationContext } from "../context.ts";
+import type { ShardRow, SimulatedNotification } from "../database/tables.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 import { CompletenessCheck } from "./progress.ts";
@@ -20,36 +19,24 @@ const surplusMax = 8;
 
 /** The invariants: reported events are checked at once, the rest every few steps. */
 export class Checks {
-  readonly #world: World;
-  readonly #plan: SimulationPlan;
-  readonly #tables: Tables;
-  readonly #instances: ReadonlySet<Instance>;
+  readonly #seen: Observed;
   readonly #complete: CompletenessCheck;
   readonly #reads: ReadsCheck;
   readonly starts: StartChecks;
   readonly sweeps: SweepsCheck;
 
-  constructor(
-    world: World,
-    plan: SimulationPlan,
-    tables: Tables,
-    database: SimulatedDatabase,
-    instances: ReadonlySet<Instance>,
-  ) {
-    this.#world = world;
-    this.#plan = plan;
-    this.#tables = tables;
-    this.#instances = instances;
-    this.starts = new StartChecks(world, tables, plan);
-    this.#reads = new ReadsCheck(world);
-    this.sweeps = new SweepsCheck(world);
-    this.#complete = new CompletenessCheck(world, tables, database);
+  constructor(seen: Observed) {
+    this.#seen = seen;
+    this.starts = new StartChecks(seen);
+    this.#reads = new ReadsCheck(seen.world);
+    this.sweeps = new SweepsCheck(seen.world);
+    this.#complete = new CompletenessCheck(seen);
   }
 
   /** The time until an attempt ends, if the partner's owner had no free slot since then; otherwise 0. */
   slotWaitMs(partnerId: PartnerId, sinceMs: number): number {
     const owner = this.#ownerOf(partnerId);
-    return owner !== undefined && this.starts.fullMs(owner) >= sinceMs ? this.#plan.attemptTimeoutMs : 0;
+    return owner !== undefined && this.starts.fullMs(owner) >= sinceMs ? this.#seen.plan.attemptTimeoutMs : 0;
   }
 
   rests(partnerId: PartnerId, id: NotificationId): boolean {
@@ -57,14 +44,14 @@ export class Checks {
   }
 
   #ownerOf(partnerId: PartnerId): Instance | undefined {
-    return [...this.#instances].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
+    return [...this.#seen.instances].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
   }
 
   afterStep(): void {
-    const { steps } = this.#world;
-    if (steps % boundsEvery === 0) for (const worker of this.#instances) checkBounds(this.#world, this.#plan, worker);
-    if (steps % believersEvery === 0) checkBelievers(this.#world, this.#tables, this.#instances);
-    if (steps % completeEvery === 0) for (const worker of this.#instances) this.#complete.check(worker);
+    const { steps } = this.#seen.world;
+    if (steps % boundsEvery === 0) for (const worker of this.#seen.instances) checkBounds(this.#seen, worker);
+    if (steps % believersEvery === 0) checkBelievers(this.#seen);
+    if (steps % completeEvery === 0) for (const worker of this.#seen.instances) this.#complete.check(worker);
   }
 
   attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
@@ -74,17 +61,17 @@ export class Checks {
 
   /** It is not sent, and rests like one whose outcome could not be stored. */
   unhandled({ id, round, attemptsMade }: Delivery): void {
-    const rest = { deadlineMs: this.#world.nowMs, isEnded: true, mayRepeat: true };
+    const rest = { deadlineMs: this.#seen.world.nowMs, isEnded: true, mayRepeat: true };
     const start = { round, attemptsMade, leaseId: "" as never, epoch: undefined, ...rest };
-    this.#tables.notifications.get(id)?.starts.push(start);
+    this.#seen.tables.notifications.get(id)?.starts.push(start);
   }
 
   circuitsLoaded(worker: Instance, loaded: readonly LoadedCircuit[]): void {
-    const shardOf = (id: string) => this.#tables.merchants.find((one) => one.id === id)?.shard ?? -1;
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
-      this.#world.note(worker.name, "loads", partnerId, queue, circuit.state, circuit.probeInMs ?? "", controlNo);
+      this.#seen.world.note(worker.name, "loads", partnerId, queue, circuit.state, circuit.probeInMs ?? "", controlNo);
     }
-    this.starts.circuits.get(worker).loaded(loaded, (id) => this.#tables.shards[shardOf(id)]?.epoch ?? 0);
+    const { shards } = this.#seen.tables;
+    this.starts.circuits.get(worker).loaded(loaded, (id) => shards[shardOf(id)]?.epoch ?? 0);
   }
 
   /** An outcome is on its way to the database. */
@@ -92,7 +79,7 @@ export class Checks {
     const known = this.starts.circuits.get(worker);
     for (const change of outcome.circuits) {
       const { state, probeInMs } = change.circuit;
-      this.#world.note(
+      this.#seen.world.note(
         worker.name,
         "changes",
         change.partnerId,
@@ -105,12 +92,12 @@ export class Checks {
     }
     try {
       const recorded = await recording;
-      this.#world.note(worker.name, "recorded", outcome.id, outcome.next.kind, recorded);
+      this.#seen.world.note(worker.name, "recorded", outcome.id, outcome.next.kind, recorded);
       return recorded;
     } catch (error) {
-      this.#world.note(worker.name, "could not record", outcome.id);
+      this.#seen.world.note(worker.name, "could not record", outcome.id);
       for (const change of outcome.circuits) known.withdrawn(change);
-      for (const start of this.#tables.notifications.get(outcome.id)?.starts ?? []) start.mayRepeat = true;
+      for (const start of this.#seen.tables.notifications.get(outcome.id)?.starts ?? []) start.mayRepeat = true;
       throw error;
     }
   }
@@ -120,9 +107,9 @@ export class Checks {
     const { id, round, attemptsMade, next } = outcome;
     const isLater = before.round > round || (next.kind !== "accepted" && before.attemptsMade !== attemptsMade);
     if (isLater)
-      this.#world.violated(9, `an outcome of ${id}, round ${round}, attempt ${attemptsMade}, changes a later one`);
+      this.#seen.world.violated(9, `an outcome of ${id}, round ${round}, attempt ${attemptsMade}, changes a later one`);
     if (next.kind === "accepted" && !one.acceptedRounds.has(round)) {
-      this.#world.violated(1, `${id} ends as accepted, and nobody accepted it in round ${round}`);
+      this.#seen.world.violated(1, `${id} ends as accepted, and nobody accepted it in round ${round}`);
     }
     if (next.kind === "retry") this.#checkStep(outcome, next.delayMs, before, one);
   }
@@ -134,14 +121,13 @@ export class Checks {
     before: SimulatedNotification,
     one: SimulatedNotification,
   ) {
-    const steps =
-      this.#tables.merchants.find((merchant) => merchant.id === one.partnerId)?.partner.settings.retry ?? [];
+    const steps = this.#seen.tables.merchantOf(one.partnerId)?.partner.settings.retry ?? [];
     const made = before.attemptsMade + 1 - one.sentNow;
     if (before.isAsked) one.sentNow += 1;
     const stepS = steps[Math.max(1, made) - 1] ?? 0;
     if (made >= steps.length || mayAskToWait(attempt.httpStatus ?? 0) || delayMs <= stepS * 1_000 * (1 + jitter))
       return;
-    this.#world.violated(20, `${id} waits ${delayMs} ms after ${made} steps, of which the last is ${stepS} s`);
+    this.#seen.world.violated(20, `${id} waits ${delayMs} ms after ${made} steps, of which the last is ${stepS} s`);
   }
 
   /** Invariant 16. Fewer shards at a time are released to other workers that have too few. */
@@ -151,25 +137,25 @@ export class Checks {
     const unrecorded = worker.outcomes.reduce((sum, { unwritten }) => sum + unwritten, 0);
     if (slots + unrecorded === 0) return;
     const left = `${slots} attempts on the wire and ${unrecorded} unrecorded outcomes`;
-    this.#world.violated(16, `${worker.name} stops with ${left}, although it has time for them`);
+    this.#seen.world.violated(16, `${worker.name} stops with ${left}, although it has time for them`);
   }
 
   readBegins(worker: Instance, reads: readonly QueueRead[]): void {
     for (const read of reads) {
       const { partnerId, queue, after } = read;
       this.#reads.count(worker, read);
-      this.#world.note(worker.name, "reads", partnerId, queue, after === undefined ? "from the head" : after.id);
+      this.#seen.world.note(worker.name, "reads", partnerId, queue, after === undefined ? "from the head" : after.id);
     }
     this.#complete.readBegins(worker, reads);
   }
 
   offered(worker: Instance, one: SimulatedNotification): void {
-    this.#world.note(worker.name, "is offered", one.id);
+    this.#seen.world.note(worker.name, "is offered", one.id);
     this.#complete.notified(worker, one);
   }
 
   woken(worker: Instance, hint: Hint): void {
-    this.#world.note(worker.name, "is woken", hint.partnerId, hint.queue ?? "");
+    this.#seen.world.note(worker.name, "is woken", hint.partnerId, hint.queue ?? "");
     this.#complete.woken(worker, hint);
   }
 }
@@ -181,7 +167,7 @@ const unrecordedPerSlot = 4;
 const pageBytesMax = 4 * 1_024 * 1_024;
 
 /** Invariant 10: a worker's memory stays within its bounds, and nothing in it waits for a partner that is paused. */
-function checkBounds(world: World, plan: SimulationPlan, { name, worker, partners }: Instance): void {
+function checkBounds({ world, plan }: Observed, { name, worker, partners }: Instance): void {
   const { slots, bytes, rows, rowsBytes, unrecorded } = worker.status;
   const { slotsMax, bytesInFlightMax, merchants } = plan;
   const bounds = [
@@ -201,9 +187,9 @@ function checkBounds(world: World, plan: SimulationPlan, { name, worker, partner
 }
 
 /** Invariant 4: at most one believing owner for each shard. */
-function checkBelievers(world: World, tables: Tables, workers: Iterable<Instance>): void {
+function checkBelievers({ world, tables, instances }: Observed): void {
   for (const { id, shard } of tables.merchants) {
-    const believers = [...workers].filter(({ worker }) => worker.ownership.epochOf(id) !== undefined);
+    const believers = [...instances].filter(({ worker }) => worker.ownership.epochOf(id) !== undefined);
     if (believers.length <= 1) continue;
     world.violated(4, `shard ${shard} is believed to be theirs by ${believers.map(({ name }) => name).join(" and ")}`);
   }

@@ -2,8 +2,7 @@ import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/ci
 import type { Queue } from "../../packages/server/src/delivery/queue.ts";
 import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.ts";
 import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/notification.ts";
-import type { SimulationContext } from "../context.ts";
-import type { SimulatedDatabase } from "../database/database.ts";
+import type { Observed, SimulationContext } from "../context.ts";
 import type { SimulatedNotification, Tables } from "../database/tables.ts";
 import { circuitKey } from "../database/tables.ts";
 import type { Merchant } from "../outside/merchant.ts";
@@ -102,16 +101,12 @@ const settledMs = 20;
 
 /** Invariant 11: a queue that calls itself complete has every row that it was notified of, or that a read could see. */
 export class CompletenessCheck {
-  readonly #world: World;
-  readonly #tables: Tables;
-  readonly #database: SimulatedDatabase;
+  readonly #seen: Observed;
   /** The last read from a queue's head, by worker, epoch and queue. */
   readonly #reads = new OfInstance(() => new Map<string, Moment>());
 
-  constructor(world: World, tables: Tables, database: SimulatedDatabase) {
-    this.#world = world;
-    this.#tables = tables;
-    this.#database = database;
+  constructor(seen: Observed) {
+    this.#seen = seen;
   }
 
   readBegins(worker: Instance, reads: readonly QueueRead[]): void {
@@ -119,22 +114,25 @@ export class CompletenessCheck {
     for (const { partnerId, queue, after } of reads) {
       const epoch = worker.worker.ownership.epochOf(partnerId);
       if (after === undefined && epoch !== undefined) {
-        begun.set(`${epoch} ${partnerId} ${queue}`, { worldMs: this.#world.nowMs, databaseUs: this.#database.nowUs() });
+        begun.set(`${epoch} ${partnerId} ${queue}`, {
+          worldMs: this.#seen.world.nowMs,
+          databaseUs: this.#seen.database.nowUs(),
+        });
       }
     }
   }
 
   notified(worker: Instance, one: SimulatedNotification): void {
     const epoch = worker.worker.ownership.epochOf(one.partnerId);
-    const isDue = one.dueAtUs <= this.#database.nowUs();
-    if (epoch !== undefined && isDue) one.notified = { worker: worker.name, epoch, atMs: this.#world.nowMs };
+    const isDue = one.dueAtUs <= this.#seen.database.nowUs();
+    if (epoch !== undefined && isDue) one.notified = { worker: worker.name, epoch, atMs: this.#seen.world.nowMs };
   }
 
   /** Only the rows of that time are considered: a queue may have many thousands, and be named at every step. */
   woken(worker: Instance, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
-    const { pending } = this.#tables;
+    const { pending } = this.#seen.tables;
     const rows = pending.queue(partnerId, queue);
-    const nowUs = this.#database.nowUs();
+    const nowUs = this.#seen.database.nowUs();
     for (let at = pending.firstDue(rows, sinceMs * 1_000); at < rows.length; at += 1) {
       const one = rows[at];
       if (one === undefined || one.dueAtUs > nowUs) break;
@@ -161,16 +159,16 @@ export class CompletenessCheck {
     const { queues } = worker.worker;
     const isInHand = ({ id }: SimulatedNotification) =>
       queues.rests(id) || queues.queuesOf(partnerId).some((one) => one.has(id));
-    for (const one of this.#tables.pending.queue(partnerId, name)) {
-      if (one.dueAtUs > this.#database.nowUs() - settledMs * 1_000) break;
-      if (isInHand(one) || one.changedMs > this.#world.nowMs - settledMs) continue;
+    for (const one of this.#seen.tables.pending.queue(partnerId, name)) {
+      if (one.dueAtUs > this.#seen.database.nowUs() - settledMs * 1_000) break;
+      if (isInHand(one) || one.changedMs > this.#seen.world.nowMs - settledMs) continue;
       // A row that was due before the database's clock stepped back is due again later, and only the sweep finds it.
-      const sinceMs = Math.max(one.changedMs, this.#database.steppedMs);
+      const sinceMs = Math.max(one.changedMs, this.#seen.database.steppedMs);
       const { notified } = one;
       const isNotified = notified?.worker === worker.name && notified.epoch === epoch && notified.atMs >= sinceMs;
       const isRead = read !== undefined && read.worldMs >= sinceMs && read.databaseUs >= one.dueAtUs;
       if (!isNotified && !isRead) continue;
-      this.#world.violated(11, `${worker.name} holds ${partnerId} "${name}" for complete without ${one.id}`);
+      this.#seen.world.violated(11, `${worker.name} holds ${partnerId} "${name}" for complete without ${one.id}`);
     }
   }
 }

@@ -8,11 +8,10 @@ import {
 } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
-import type { SimulationPlan } from "../context.ts";
-import type { NotificationStart, SimulatedNotification, Tables } from "../database/tables.ts";
+import type { Observed } from "../context.ts";
+import type { NotificationStart, SimulatedNotification } from "../database/tables.ts";
 import { circuitKey } from "../database/tables.ts";
 import type { Instance } from "../service/instance.ts";
-import type { World } from "../world.ts";
 
 /** Something that is known of each instance. */
 export class OfInstance<Known> {
@@ -44,23 +43,19 @@ const bunchedAfterMs = 50;
 
 /** The conditions at the beginning of an attempt and at its first byte: invariants 2, 3, 5, 6 and 7. */
 export class StartChecks {
-  readonly #world: World;
-  readonly #tables: Tables;
-  readonly #plan: SimulationPlan;
+  readonly #seen: Observed;
   readonly #rates: RateCheck;
   readonly #probeSlack: number;
-  readonly circuits = new OfInstance((worker) => new CircuitsKnown(worker, () => this.#world.nowMs));
+  readonly circuits = new OfInstance((worker) => new CircuitsKnown(worker, () => this.#seen.world.nowMs));
   readonly #underWay = new OfInstance(() => new Map<string, UnderWay[]>());
   readonly #fullMs = new WeakMap<Instance, number>();
   /** When a partner last began an attempt, in the world's time. */
   readonly startedMs = new Map<string, number>();
 
-  constructor(world: World, tables: Tables, plan: SimulationPlan) {
-    this.#world = world;
-    this.#tables = tables;
-    this.#plan = plan;
-    this.#rates = new RateCheck(plan.drift);
-    this.#probeSlack = plan.drift + probeSlack;
+  constructor(seen: Observed) {
+    this.#seen = seen;
+    this.#rates = new RateCheck(seen.plan.drift);
+    this.#probeSlack = seen.plan.drift + probeSlack;
   }
 
   /** When the worker last had no free slot, in the world's time. */
@@ -71,35 +66,38 @@ export class StartChecks {
 
   /** At the end of an attempt its slot is not free yet. */
   #noteSlots(worker: Instance): void {
-    if (worker.worker.status.slots >= this.#plan.slotsMax) this.#fullMs.set(worker, this.#world.nowMs);
+    if (worker.worker.status.slots >= this.#seen.plan.slotsMax) this.#fullMs.set(worker, this.#seen.world.nowMs);
   }
 
   /** Invariant 7: one probe for each open endpoint, at its time, and nothing for a registered one that is gone. */
   attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
     const { partnerId, id, bytes } = delivery;
     const epoch = worker.worker.ownership.epochOf(partnerId);
-    this.#world.note(worker.name, "begins", id, partnerId, "epoch", epoch, url, bytes);
-    this.startedMs.set(partnerId, this.#world.nowMs);
+    this.#seen.world.note(worker.name, "begins", id, partnerId, "epoch", epoch, url, bytes);
+    this.startedMs.set(partnerId, this.#seen.world.nowMs);
     this.#noteSlots(worker);
     if (epoch === undefined) {
-      this.#world.violated(2, `${worker.name} begins ${id} without owning its shard`);
+      this.#seen.world.violated(2, `${worker.name} begins ${id} without owning its shard`);
       return;
     }
     const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
     const known = this.circuits.get(worker);
     const circuit = known.find(partnerId, originCircuit(url), epoch);
     if (circuit?.state === "open") {
-      if (this.#world.nowMs < circuit.sinceMs + (circuit.probeAtMs - circuit.sinceMs) * (1 - this.#probeSlack) - 1) {
-        this.#world.violated(7, `${worker.name} probes ${url} too early with ${id}`);
+      if (
+        this.#seen.world.nowMs <
+        circuit.sinceMs + (circuit.probeAtMs - circuit.sinceMs) * (1 - this.#probeSlack) - 1
+      ) {
+        this.#seen.world.violated(7, `${worker.name} probes ${url} too early with ${id}`);
       }
       if (this.#isProbed(worker, partnerId, originCircuit(url), circuit.sinceMs, epoch)) {
-        this.#world.violated(7, `${worker.name} probes ${url} twice at once, with ${id}`);
+        this.#seen.world.violated(7, `${worker.name} probes ${url} twice at once, with ${id}`);
       }
     }
     if (isRegistered && known.find(partnerId, urlCircuit(url), epoch)?.state === "gone") {
-      this.#world.violated(7, `${worker.name} sends ${id} to ${url}, which is gone`);
+      this.#seen.world.violated(7, `${worker.name} sends ${id} to ${url}, which is gone`);
     }
-    underWay.push({ delivery, epoch, beganMs: this.#world.nowMs });
+    underWay.push({ delivery, epoch, beganMs: this.#seen.world.nowMs });
   }
 
   /** Invariant 3: the end of another attempt did not end this one in memory. */
@@ -113,7 +111,7 @@ export class StartChecks {
       1,
     );
     if (ended?.epoch !== worker.ownership.epochOf(partnerId) || this.#isHeld(instance, delivery)) return;
-    this.#world.violated(3, `${name} has forgotten ${id} while it was on the wire, and may send it again`);
+    this.#seen.world.violated(3, `${name} has forgotten ${id} while it was on the wire, and may send it again`);
   }
 
   #isHeld({ worker }: Instance, delivery: Delivery): boolean {
@@ -121,15 +119,15 @@ export class StartChecks {
   }
 
   firstByte(worker: Instance, delivery: Delivery, { outOfOrder }: AttemptOptions, begunMs: number): NotificationStart {
-    const one = this.#tables.notifications.get(delivery.id);
+    const one = this.#seen.tables.notifications.get(delivery.id);
     const leaseId = worker.lease.current();
-    const world = this.#world;
+    const world = this.#seen.world;
     world.note(worker.name, "first byte", delivery.id, "round", delivery.round, "attempt", delivery.attemptsMade);
-    const shard = this.#tables.shards[shardOf(delivery.partnerId)];
-    const deadlineMs = begunMs + this.#plan.attemptTimeoutMs;
+    const shard = this.#seen.tables.shards[shardOf(delivery.partnerId)];
+    const deadlineMs = begunMs + this.#seen.plan.attemptTimeoutMs;
     const { round, attemptsMade } = delivery;
     const isEnded = false;
-    if (leaseId === undefined || shard?.leaseId !== leaseId || !this.#tables.leases.has(leaseId)) {
+    if (leaseId === undefined || shard?.leaseId !== leaseId || !this.#seen.tables.leases.has(leaseId)) {
       const owner = shard?.leaseId ?? "nobody";
       world.violated(
         2,
@@ -161,9 +159,9 @@ export class StartChecks {
       if (other.mayRepeat) continue;
       const isSameOwner = other.leaseId === leaseId && other.epoch === epoch;
       const isUnderWay =
-        !other.isEnded && this.#world.nowMs < other.deadlineMs && this.#tables.leases.has(other.leaseId);
+        !other.isEnded && this.#seen.world.nowMs < other.deadlineMs && this.#seen.tables.leases.has(other.leaseId);
       if (!isSameOwner && !isUnderWay) continue;
-      this.#world.violated(3, `${one.id} (round ${round}, attempt ${attemptsMade}) is sent again by ${leaseId}`);
+      this.#seen.world.violated(3, `${one.id} (round ${round}, attempt ${attemptsMade}) is sent again by ${leaseId}`);
     }
     one.starts.push(start);
   }
@@ -172,20 +170,20 @@ export class StartChecks {
   #checkOrder(one: SimulatedNotification, outOfOrder: boolean): void {
     if (outOfOrder && one.mayOvertake) return;
     const first = one.predecessors.find(({ wasParked, acceptedRounds }) => !wasParked && acceptedRounds.size === 0);
-    if (first !== undefined) this.#world.violated(5, `${one.id} leaves before ${first.id}`);
+    if (first !== undefined) this.#seen.world.violated(5, `${one.id} leaves before ${first.id}`);
   }
 
   /** Invariant 6. */
   #checkRate({ partnerId, id }: SimulatedNotification, begunMs: number): void {
-    const perSecond = this.#tables.merchants.find((one) => one.id === partnerId)?.partner.settings.maxPerSecond ?? null;
-    const { nowMs } = this.#world;
+    const perSecond = this.#seen.tables.merchantOf(partnerId)?.partner.settings.maxPerSecond ?? null;
+    const { nowMs } = this.#seen.world;
     if (perSecond === null || nowMs - begunMs > bunchedAfterMs) return;
     const isKept = this.#rates.count(partnerId, perSecond, nowMs);
-    const { epoch, changedMs: atMs } = this.#tables.shards[shardOf(partnerId)] ?? { epoch: 0, changedMs: nowMs };
+    const { epoch, changedMs: atMs } = this.#seen.tables.shards[shardOf(partnerId)] ?? { epoch: 0, changedMs: nowMs };
     // One that began before the claim had a token of an earlier ownership.
     const isKeptSince = begunMs < atMs || this.#rates.countSince({ epoch, atMs }, partnerId, perSecond, nowMs);
     if (isKept && isKeptSince) return;
-    this.#world.violated(6, `${id} is one more than ${perSecond} a second allow for ${partnerId}`);
+    this.#seen.world.violated(6, `${id} is one more than ${perSecond} a second allow for ${partnerId}`);
   }
 
   #isProbed(worker: Instance, partnerId: string, origin: string, sinceMs: number, epoch: number): boolean {

@@ -64,6 +64,10 @@ export class Tables {
     this.#nowMs = nowMs;
   }
 
+  merchantOf(id: PartnerId): Merchant | undefined {
+    return this.merchants.find((merchant) => merchant.id === id);
+  }
+
   /** The latest that are over. */
   get ended(): readonly SimulatedNotification[] {
     return this.#ended;

@@ -34,7 +34,7 @@ export class SimulatedOperators {
     }
     // An endpoint that failed for long is probed after minutes: people do not wait for that.
     for (const row of tables.circuits.values()) {
-      const merchant = tables.merchants.find(({ id }) => id === row.partnerId);
+      const merchant = tables.merchantOf(row.partnerId);
       const hangs = merchant?.endpoints.some(({ origin, mode }) => origin === row.queue && mode === "hangs");
       if (row.circuit.state !== "closed" && !hangs) closeCircuit(row);
     }
@@ -99,7 +99,7 @@ export class SimulatedOperators {
         continue;
       }
       const callBackUrl = toRegistered ? null : one.callBackUrl;
-      const settings = tables.merchants.find(({ id }) => id === one.partnerId)?.settingsHeld(world.nowMs, world.random);
+      const settings = tables.merchantOf(one.partnerId)?.settingsHeld(world.nowMs, world.random);
       const queue = queueOf({ callBackUrl, command }, settings);
       const scheduleStartMs = Math.floor(nowUs / 1_000);
       const changes = { state: "pending", round: round + 1, attemptsMade: 0, asked: 0, dueAtUs: nowUs } as const;

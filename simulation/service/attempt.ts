@@ -62,8 +62,7 @@ export class SimulatedAttempts {
       return;
     }
     this.#onWire.set(posting, checks.starts.firstByte(this.#sender, delivery, options, begunMs));
-    const merchant = tables.merchants.find(({ id }) => id === delivery.partnerId);
-    const reception = merchant?.endpointAt(url)?.receive(url) ?? refusal;
+    const reception = tables.merchantOf(delivery.partnerId)?.endpointAt(url)?.receive(url) ?? refusal;
     if (reception.isAccepted) tables.notifications.get(delivery.id)?.acceptedRounds.add(delivery.round);
     const { loop } = this.#sender;
     const leftMs = this.#context.plan.attemptTimeoutMs - (loop.clock.monotonicMs() - startedMs);
