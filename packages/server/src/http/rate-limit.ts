@@ -1,3 +1,4 @@
+import { BoundedMap } from "../bounded-map.ts";
 import type { Clock } from "../clock.ts";
 
 /** The rest of the limit after a request, and the time until it is reset. */
@@ -23,8 +24,7 @@ const keysMax = 20_000;
 export class RateLimit {
   readonly perMinute: number;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** The one that began first is first. */
-  readonly #windows = new Map<string, Window>();
+  readonly #windows = new BoundedMap<string, Window>(keysMax);
 
   constructor(perMinute: number, clock: Pick<Clock, "monotonicMs">) {
     this.perMinute = perMinute;
@@ -56,10 +56,7 @@ export class RateLimit {
 
   #begin(key: string, nowMs: number): Window {
     const window = { endsAtMs: nowMs + windowMs, used: 0 };
-    this.#windows.delete(key);
     this.#windows.set(key, window);
-    const [oldest] = this.#windows.keys();
-    if (this.#windows.size > keysMax && oldest !== undefined) this.#windows.delete(oldest);
     return window;
   }
 }

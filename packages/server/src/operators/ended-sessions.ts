@@ -1,3 +1,4 @@
+import { BoundedMap } from "../bounded-map.ts";
 import type { Clock } from "../clock.ts";
 
 export interface EndedSessionStore {
@@ -15,7 +16,7 @@ export class EndedSessions {
   readonly #store: EndedSessionStore;
   readonly #clock: Pick<Clock, "monotonicMs">;
   /** Sessions that had not ended: until when that is believed. */
-  readonly #openUntilMs = new Map<string, number>();
+  readonly #openUntilMs = new BoundedMap<string, number>(knownMax);
 
   constructor(store: EndedSessionStore, clock: Pick<Clock, "monotonicMs">) {
     this.#store = store;
@@ -34,7 +35,6 @@ export class EndedSessions {
     if ((this.#openUntilMs.get(key) ?? Number.NEGATIVE_INFINITY) > nowMs) return false;
     const hasEnded = await this.#store.has(id);
     if (hasEnded) return true;
-    if (this.#openUntilMs.size >= knownMax) this.#openUntilMs.clear();
     this.#openUntilMs.set(key, nowMs + knownForMs);
     return false;
   }

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../bounded-map.ts";
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { nameProblems } from "../guards/safe-text.ts";
@@ -42,8 +43,8 @@ interface Known {
 export class Operators {
   readonly #store: OperatorStore;
   readonly #clock: Clock;
-  readonly #known = new Map<string, Known>();
-  readonly #usedAtMs = new Map<OperatorId, number>();
+  readonly #known = new BoundedMap<string, Known>(knownMax);
+  readonly #usedAtMs = new BoundedMap<OperatorId, number>(knownMax);
 
   constructor(store: OperatorStore, clock: Clock) {
     this.#store = store;
@@ -102,7 +103,6 @@ export class Operators {
     const known = this.#known.get(key);
     if (known !== undefined && known.untilMs > nowMs) return known.operator;
     const operator = await this.#store.findByToken(hash);
-    if (this.#known.size >= knownMax) this.#known.clear();
     this.#known.set(key, { operator, untilMs: nowMs + knownForMs });
     return operator;
   }

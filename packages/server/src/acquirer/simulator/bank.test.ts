@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import type { AcquirerAnswer } from "../acquirer.ts";
 import { again, emptyTotals, Till } from "../till.fixture.ts";
 import { SimulatedBank } from "./bank.ts";
-import { BoundedMap } from "./books.ts";
 
 const elsewhere: AcquirerAnswer = { responseCode: "00", approveCode: "A1B2C3", refId: "000000000001", tc: "" };
 
@@ -125,12 +124,6 @@ describe("a bank's books", () => {
     expect(bank.openBatch(one.mid, one.tid, "VND")).toBeUndefined();
     expect(bank.openBatch(other.mid, other.tid, "VND")).toMatchObject({ saleQuantity: 1 });
   });
-});
-
-test("a bounded map forgets the oldest value, and not a newer one under its key", () => {
-  const map = new BoundedMap<string, { key: string; nth: number }>(2, ({ key }) => key);
-  for (const [nth, key] of ["a", "a", "b"].entries()) map.enter({ key, nth });
-  expect([...map.values()].map(({ nth }) => nth)).toEqual([1, 2]);
 });
 
 describe("a bank that is not strict", () => {

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../bounded-map.ts";
 import type { AcquirerAnswer, AcquirerMessage, BatchTotals, FollowUpMessage, ReversalMessage } from "../acquirer.ts";
 import { BankTerminal, Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
@@ -6,7 +7,6 @@ import {
   type BookingFacts,
   type BookingState,
   Books,
-  BoundedMap,
   bookingState,
   describesFully,
   entersBatch,
@@ -65,7 +65,7 @@ export class SimulatedBank {
     this.#strict = strict;
     this.#random = random;
     this.#books = new Books(bookingsMax);
-    this.#terminals = new BoundedMap(terminalsMax, ({ key }) => key);
+    this.#terminals = new BoundedMap(terminalsMax);
   }
 
   /**
@@ -207,7 +207,7 @@ export class SimulatedBank {
     const known = this.#terminals.get(key);
     if (known !== undefined) return known;
     const terminal = new BankTerminal(key, this.#strict);
-    this.#terminals.enter(terminal);
+    this.#terminals.set(key, terminal);
     return terminal;
   }
 }

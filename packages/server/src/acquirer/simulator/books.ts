@@ -1,4 +1,5 @@
 import { isCharging } from "@paybell/contract";
+import { BoundedMap } from "../../bounded-map.ts";
 import type {
   AcquirerAnswer,
   AuthorisationMessage,
@@ -126,13 +127,13 @@ export class Books {
   readonly #revoked: BoundedMap<string, ReversalMessage["original"]>;
 
   constructor(bookingsMax: number) {
-    this.#bookings = new BoundedMap(bookingsMax, ({ transactionId }) => transactionId);
-    this.#preAuths = new BoundedMap(bookingsMax, ({ transactionId }) => transactionId);
-    this.#revoked = new BoundedMap(bookingsMax, ({ transactionId }) => transactionId);
+    this.#bookings = new BoundedMap(bookingsMax);
+    this.#preAuths = new BoundedMap(bookingsMax);
+    this.#revoked = new BoundedMap(bookingsMax);
   }
 
   enter(booking: Booking): Booking {
-    (booking.command === "PREAUTH" ? this.#preAuths : this.#bookings).enter(booking);
+    (booking.command === "PREAUTH" ? this.#preAuths : this.#bookings).set(booking.transactionId, booking);
     if (!booking.approved) return booking;
     if (booking.command === "REFUND") refund(booking, booking.amountMinor);
     else if (booking.original !== undefined) booking.original.followedBy = booking;
@@ -168,7 +169,7 @@ export class Books {
 
   /** Whatever comes later under this id is refused. */
   revoke(original: ReversalMessage["original"]): void {
-    if (!this.isRevoked(original.transactionId)) this.#revoked.enter(original);
+    if (!this.isRevoked(original.transactionId)) this.#revoked.set(original.transactionId, original);
   }
 
   isRevoked(transactionId: string): boolean {
@@ -178,43 +179,4 @@ export class Books {
 
 function refund({ original }: Booking, amountMinor: bigint): void {
   if (original !== undefined) original.refundedMinor += amountMinor;
-}
-
-/** A bounded map: beyond the bound the oldest entry is forgotten. */
-export class BoundedMap<Key, Value extends object> {
-  readonly #byKey = new Map<Key, Value>();
-  readonly #entriesMax: number;
-  readonly #keyOf: (value: Value) => Key;
-  /** By age. To find the oldest in a Map grows slower with every one that was deleted before it. */
-  readonly #ring: Value[] = [];
-  /** The index of the next one: the oldest's, once the ring is full. */
-  #next = 0;
-
-  constructor(entriesMax: number, keyOf: (value: Value) => Key) {
-    this.#entriesMax = entriesMax;
-    this.#keyOf = keyOf;
-  }
-
-  get(key: Key): Value | undefined {
-    return this.#byKey.get(key);
-  }
-
-  /** Takes the place of an earlier one under the same key. */
-  enter(value: Value): void {
-    const oldest = this.#ring[this.#next];
-    if (oldest !== undefined) this.#forget(oldest);
-    this.#byKey.set(this.#keyOf(value), value);
-    this.#ring[this.#next] = value;
-    this.#next = (this.#next + 1) % this.#entriesMax;
-  }
-
-  /** In the order in which their keys were first entered. */
-  values(): IterableIterator<Value> {
-    return this.#byKey.values();
-  }
-
-  #forget(value: Value): void {
-    const key = this.#keyOf(value);
-    if (this.#byKey.get(key) === value) this.#byKey.delete(key);
-  }
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../bounded-map.ts";
 import type { Clock } from "../../clock.ts";
 import { ServiceError } from "../../errors.ts";
 import type { EventSink } from "../../events.ts";
@@ -25,7 +26,7 @@ const toldMax = 10_000;
 export class WrongKeys {
   readonly #parts: WrongKeysParts;
   readonly #wrong: RateLimit;
-  readonly #toldAtMs = new Map<string, number>();
+  readonly #toldAtMs = new BoundedMap<string, number>(toldMax);
 
   constructor(parts: WrongKeysParts) {
     this.#parts = parts;
@@ -63,10 +64,7 @@ export class WrongKeys {
   #report(what: string, tell: () => void): void {
     const nowMs = this.#parts.clock.monotonicMs();
     if (nowMs - (this.#toldAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
-    this.#toldAtMs.delete(what);
     this.#toldAtMs.set(what, nowMs);
-    const [oldest] = this.#toldAtMs.keys();
-    if (this.#toldAtMs.size > toldMax && oldest !== undefined) this.#toldAtMs.delete(oldest);
     tell();
   }
 }
