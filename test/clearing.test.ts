@@ -156,6 +156,8 @@ test("a clearing file is matched with the ledger, and each difference is an exce
   expect(chargeback).toMatchObject({ proof: null, line: { reason: "4837 of 411111******1111" } });
   const shown = (await service.operator("GET", `/operator/v1/clearing-exceptions/${chargeback?.id}`)).body;
   expect(shown["proof"]).toMatchObject({ proof: { id: agreed.notification.id, state: "accepted" }, signature: {} });
+  const { body: audit } = await service.operator("GET", "/operator/v1/audit?limit=1");
+  expect(audit["items"]).toMatchObject([{ action: "inspectClearingException", subject: chargeback?.id }]);
 
   const events = (await service.operator("GET", "/operator/v1/events?state=clearing_exception")).body["items"];
   expect((events as { detail: { exceptionId: string } }[]).map(({ detail }) => detail.exceptionId).sort()).toEqual(

@@ -179,8 +179,9 @@ export function operatorClearingRoutes(
   );
   app.get(
     "/operator/v1/clearing-exceptions/:id",
-    operation(viewer.reads, "inspectClearingException", "See one exception", {
-      description: "The role `operator` sees the proof of delivery of a chargeback's transaction.",
+    operation(viewer.looks("input"), "inspectClearingException", "See one exception", {
+      description:
+        "The role `operator` sees the proof of delivery of a chargeback's transaction. The audit records each look.",
       params: clearingParams,
       response: responses([200, clearingException, "As it is now"], "not_found"),
     }),

@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from "vitest";
+import type { QueryResult } from "pg";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../../../../test/support/database.ts";
 import { newId, type ProposalId } from "../../ids.ts";
 import { firstHash } from "../../operators/audit.ts";
@@ -54,7 +55,12 @@ test("the rule stays in force if somebody lowers it in the database", async () =
   await pool.query("UPDATE two_admin_rule SET minutes = 0");
   expect(await proposals.rule()).toBe(60);
   for (let forged = 0; forged <= 100; forged += 1) await change(0, forger);
+  const query = vi.spyOn(pool, "query");
   expect(await proposals.rule()).toBe(60);
+  const answers = (await Promise.all(query.mock.results.map(({ value }) => value))) as unknown as QueryResult[];
+  query.mockRestore();
+  // However many entries there are, each query reads a page of them.
+  expect(Math.max(...answers.map(({ rows }) => rows.length))).toBe(100);
   await expect(pool.query("DELETE FROM two_admin_rule")).rejects.toMatchObject({ code: "42501" });
   await change(0);
   expect(await proposals.rule()).toBe(0);

@@ -6,10 +6,13 @@ import { appendEntry, seen } from "./acting.ts";
 
 const shown = "id, action, partner_id, input, proposed_by, token_id, subject, created_at, expires_at";
 
-/** The entries of the audit that changed the rule, newest first: all, because forged ones must not hide ours. */
+const pageMax = 100;
+const afterAll = String(2n ** 63n - 1n);
+/** A page of the entries of the audit that changed the rule, newest first. */
 const ruleChanges = `
   SELECT seq, hash, mac, substring(after FROM '"minutes":(\\d+)')::integer AS minutes FROM audit
-  WHERE action = 'changeTwoAdminRule' AND after ~ '"minutes":\\d' ORDER BY seq DESC`;
+  WHERE action = 'changeTwoAdminRule' AND after ~ '"minutes":\\d' AND seq < $1
+  ORDER BY seq DESC LIMIT ${pageMax}`;
 const setRule = "INSERT INTO two_admin_rule (minutes) VALUES ($1)";
 
 interface RuleChange {
@@ -51,8 +54,15 @@ export class PostgresProposals implements ProposalStore {
     const minutes = rows[0]?.minutes ?? 0;
     // Within a change, its entry does not exist yet: it has what the row becomes.
     if (minutes > 0 || client !== this.#pool) return minutes;
-    const changes = await client.query<RuleChange>(ruleChanges);
-    return changes.rows.find(({ seq, hash, mac }) => this.#isOurs(Number(seq), hash, mac))?.minutes ?? 0;
+    return await this.#lastAudited(afterAll);
+  }
+
+  /** The last change of ours. Forged ones must not hide it, however many they are. */
+  async #lastAudited(before: string): Promise<number> {
+    const { rows } = await this.#pool.query<RuleChange>(ruleChanges, [before]);
+    const ours = rows.find(({ seq, hash, mac }) => this.#isOurs(Number(seq), hash, mac));
+    const last = rows.at(pageMax - 1);
+    return ours === undefined && last !== undefined ? await this.#lastAudited(last.seq) : (ours?.minutes ?? 0);
   }
 
   changeRule(minutes: number): Promise<void> {
