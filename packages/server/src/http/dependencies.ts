@@ -34,107 +34,48 @@ import type { PartnerArchive } from "../partners/archive.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
 import type { Callers } from "./callers/partner-callers.ts";
-import type { LimitSettings, Limits } from "./limits.ts";
+import type { Limits } from "./limits.ts";
 import type { SandboxReceiverControl } from "./receiver-control.ts";
 
 /** The dependencies of the HTTP layer; it owns none of them. */
 export interface HttpDependencies {
-  readonly config: Pick<
-    Config,
-    | "operatorTokens"
-    | "operatorAddresses"
-    | "trustedProxies"
-    | "egressAddresses"
-    | "connectionsMax"
-    | "headersTimeoutMs"
-    | "requestTimeoutMs"
-    | "keepAliveTimeoutMs"
-    | "answerTimeoutMs"
-    | "unreadBytesMax"
-    | "docs"
-    | "consoleSignIn"
-    | "partnersUrl"
-  > &
-    LimitSettings;
+  readonly config: Config;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId" | "chain">;
-  readonly reports: Pick<Reports, "report" | "recordRefused">;
-  readonly registry: Pick<
-    PartnerRegistry,
-    | "defaults"
-    | "register"
-    | "change"
-    | "preview"
-    | "find"
-    | "list"
-    | "setState"
-    | "rotate"
-    | "putTerminal"
-    | "removeTerminal"
-    | "terminal"
-    | "terminals"
-    | "findTerminals"
-    | "putCallbackCertificate"
-    | "removeCallbackCertificate"
-  >;
-  readonly archive: Pick<PartnerArchive, "export" | "remove">;
-  readonly acquirers: Pick<AcquirerRegistry, "put" | "find" | "list" | "terminals" | "remove">;
+  readonly ledger: Ledger;
+  readonly reports: Reports;
+  readonly registry: PartnerRegistry;
+  readonly archive: PartnerArchive;
+  readonly acquirers: AcquirerRegistry;
   /** The link of a registered acquirer, as this instance sees it. */
   readonly acquirerHealth: (name: string) => AcquirerHealth;
   /** The acquirer of the settings: what it is, such as `simulator`, and its link. */
   readonly settingsAcquirer: () => { readonly kind: string; readonly health: AcquirerHealth };
-  readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
-  readonly apiKeys: Pick<ApiKeys, "add" | "revoke" | "used">;
-  readonly notifications: Pick<
-    Notifications,
-    | "pull"
-    | "backlog"
-    | "find"
-    | "inspect"
-    | "explain"
-    | "sealed"
-    | "prove"
-    | "search"
-    | "redeliver"
-    | "redeliverMany"
-    | "redelivery"
-    | "sendTest"
-    | "keyUse"
-  >;
+  readonly directory: PartnerDirectory;
+  readonly apiKeys: ApiKeys;
+  readonly notifications: Notifications;
   /** Ends the waits for notifications, and refuses new ones. */
   endWaits(): void;
-  readonly money: Pick<
-    MoneyOperations,
-    | "search"
-    | "find"
-    | "settlement"
-    | "chain"
-    | "merchants"
-    | "retryReversal"
-    | "resolveReversal"
-    | "abortSettlement"
-    | "resolveSettlement"
-  >;
-  readonly clearing: Pick<Clearing, "receive" | "file" | "files" | "exception" | "exceptions" | "resolve">;
-  readonly statements: Pick<Statements, "batches" | "settlements" | "statement">;
-  readonly overview: Pick<Overviews, "all" | "of" | "troubleOf" | "parkedOf">;
+  readonly money: MoneyOperations;
+  readonly clearing: Clearing;
+  readonly statements: Statements;
+  readonly overview: Overviews;
   readonly endpoints: EndpointStore;
-  readonly restores: Pick<Restores, "report" | "release">;
+  readonly restores: Restores;
   readonly history: HistoryStore;
-  readonly certifications: Pick<Certifications, "run">;
-  readonly urlChange: Pick<UrlChange, "change">;
+  readonly certifications: Certifications;
+  readonly urlChange: UrlChange;
   certificatesOf(partner: Partner): Promise<readonly EndpointCertificate[]>;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Why the acquirer of this terminal cannot take this card token; undefined when it can. */
   refusesToken(partnerId: PartnerId, tid: string, token: string): Promise<string | undefined>;
-  readonly operators: Pick<Operators, "find" | "add" | "list" | "revoke" | "signIn">;
+  readonly operators: Operators;
   readonly proposals: ProposalStore;
-  readonly endedSessions: Pick<EndedSessions, "add" | "has">;
+  readonly endedSessions: EndedSessions;
   /** Undefined where operators sign in with a token only. */
   readonly oidc: OidcSignIn | undefined;
-  readonly audit: Pick<ReturnType<typeof auditIn>, "append" | "during" | "search">;
+  readonly audit: ReturnType<typeof auditIn>;
   /** Whether an error means that the database is unavailable, and not that something is wrong with a request. */
   isUnavailable(error: unknown): boolean;
   /** Collects every route that is added after it: the generator of the OpenAPI document. */
@@ -142,7 +83,7 @@ export interface HttpDependencies {
   health(): Promise<Health>;
   /** From the beginning of a stop: proxies are to use another instance. */
   isStopping(): boolean;
-  readonly feed: Pick<EventFeed, "read">;
+  readonly feed: EventFeed;
   /** Records refused callers. */
   readonly events?: EventSink;
   readonly clock: Clock;
@@ -187,5 +128,5 @@ export interface PartnerRoutes {
   readonly app: HttpApp;
   readonly parts: HttpDependencies;
   readonly callers: Callers;
-  readonly limits: Pick<Limits, "pausesOf">;
+  readonly limits: Limits;
 }

@@ -10,16 +10,6 @@ import { ProcessorShare } from "./processor-share.ts";
 import { type RateDecision, RateLimit } from "./rate-limit.ts";
 import type { CallerAddress } from "./request-guards.ts";
 
-export type LimitSettings = Pick<
-  Config,
-  | "partnerRequestsPerMinute"
-  | "partnerPullsPerMinute"
-  | "partnerAsyncPerMinute"
-  | "partnerRedeliveriesPerMinute"
-  | "anonymousPerMinute"
-  | "partnerProcessorPercent"
->;
-
 type Limit = PartnerPolicy["limit"] | "anonymous";
 
 /** The cost of a partner's request so far. */
@@ -63,7 +53,7 @@ export class Limits {
   readonly #share: ProcessorShare;
   readonly #work = new WeakMap<FastifyRequest, Work>();
 
-  constructor(settings: LimitSettings, clock: Pick<Clock, "monotonicMs">, metrics: Pick<Metrics, "requestsLimited">) {
+  constructor(settings: Config, clock: Pick<Clock, "monotonicMs">, metrics: Pick<Metrics, "requestsLimited">) {
     this.#metrics = metrics;
     this.#clock = clock;
     this.#share = new ProcessorShare(settings.partnerProcessorPercent, clock, systemTimers);

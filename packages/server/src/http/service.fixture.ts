@@ -58,6 +58,11 @@ export interface TestResponse {
   readonly body: Record<string, unknown>;
 }
 
+/** A part with the methods that tests need. */
+function fake<Part>(methods: Partial<NoInfer<Part>>): Part {
+  return methods as Part;
+}
+
 /** A listening service whose parts keep data in memory. `fails` makes a part's next call reject. */
 export class HttpTestService {
   readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
@@ -117,7 +122,7 @@ export class HttpTestService {
       config,
       log: createLog("debug", { write: (line) => (this.logged += line) }),
       metrics: this.#metrics,
-      ledger: {
+      ledger: fake({
         run: async (partner, request, { respondAsync }) => {
           this.#failIfTold("run");
           this.ran.push({ request, respondAsync });
@@ -130,16 +135,16 @@ export class HttpTestService {
         chain: (transaction) => Promise.resolve([transaction]),
         findByReqId: async (partnerId, reqId) =>
           this.#transactions.find((one) => one.partnerId === partnerId && one.reqId === reqId),
-      },
-      reports: {
+      }),
+      reports: fake({
         report: async (completions) => {
           this.#failIfTold("report");
           this.reported.push(...completions);
           return completions.map((completion) => resultOf(completion));
         },
         recordRefused: async (refused) => void this.refused.push(...refused),
-      },
-      money: {
+      }),
+      money: fake({
         search: async () => ({ items: [], next: null }),
         merchants: async () => [],
         find: async () => Promise.reject(new ServiceError("not_found")),
@@ -149,9 +154,9 @@ export class HttpTestService {
         resolveReversal: async () => Promise.reject(new ServiceError("not_found")),
         resolveSettlement: async () => Promise.reject(new ServiceError("not_found")),
         abortSettlement: async () => Promise.reject(new ServiceError("not_found")),
-      },
-      registry: this.#registry(),
-      acquirers: {
+      }),
+      registry: fake(this.#registry()),
+      acquirers: fake({
         put: async (name) => acquirerRecord(name),
         find: async (name) => (name === "first" ? acquirerRecord(name) : undefined),
         list: async () => [acquirerRecord("first")],
@@ -160,13 +165,13 @@ export class HttpTestService {
             return { partnerId: this.partner.id, tid: "T1", mid: "M1", merchantName: "A shop" };
           }),
         remove: async (name) => acquirerRecord(name),
-      },
+      }),
       settingsAcquirer: () => ({ kind: "simulator", health: { ok: true, detail: "has no link" } }),
       acquirerHealth: () => ({ ok: true, detail: "signed on at first.bank.example:5000 for 3 s", silentMs: 3_000 }),
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
       isUnavailable: (error) => error instanceof Error && error.message === databaseAway,
       refusesToken: async (_partner, _tid, token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
-      directory: {
+      directory: fake({
         find: async (id) => (id === this.strangerId ? undefined : { ...this.partner, id, state: this.state }),
         findByApiKey: async (key) => {
           this.#failIfTold("findByApiKey");
@@ -175,8 +180,8 @@ export class HttpTestService {
           const partner = found && { ...found, state: this.state, settings };
           return partner && { partner, keyId: this.keyId, scopes: this.scopes };
         },
-      },
-      apiKeys: {
+      }),
+      apiKeys: fake({
         add: async (id, input, within, maker = null) => {
           this.asked.push(["addApiKey", id, input, within, maker]);
           return { id: newId(), apiKey: "pb_new-key" };
@@ -186,8 +191,8 @@ export class HttpTestService {
           this.asked.push(["revokeApiKey", id, keyId, by]);
         },
         used: (id, keyId) => void this.used.push([id, keyId]),
-      },
-      notifications: this.#notifications(),
+      }),
+      notifications: fake(this.#notifications()),
       endWaits: () => this.#waits.resolve(),
       overview: new Overviews({
         figures: { read: async () => [], failing: async () => [], failures: async () => [] },
@@ -201,25 +206,25 @@ export class HttpTestService {
         nowMs: () => Date.now(),
       }),
       endpoints: this.#endpoints(),
-      archive: { export: async () => (async function* () {})(), remove: async () => undefined },
+      archive: fake({ export: async () => (async function* () {})(), remove: async () => undefined }),
       history: { keptFromMs: async () => 0, pages: async function* () {} },
-      clearing: {
+      clearing: fake({
         receive: async (acquirer) => Promise.reject(new ServiceError("clearing_unreadable", `of ${acquirer}`)),
         file: async () => Promise.reject(new ServiceError("not_found")),
         files: async () => ({ items: [], next: null }),
         exception: async () => Promise.reject(new ServiceError("not_found")),
         exceptions: async () => ({ items: [], next: null }),
         resolve: async () => Promise.reject(new ServiceError("not_found")),
-      },
+      }),
       statements: new Statements(
         { lines: async function* () {}, batches: async () => [], settlements: async () => [] },
         systemClock.nowMs,
         400,
       ),
-      restores: { report: async () => undefined, release: async () => undefined },
-      certifications: { run: async () => Promise.reject(new ServiceError("no_callback_url")) },
+      restores: fake({ report: async () => undefined, release: async () => undefined }),
+      certifications: fake({ run: async () => Promise.reject(new ServiceError("no_callback_url")) }),
       certificatesOf: async () => [],
-      urlChange: { change: async () => Promise.reject(new ServiceError("callback_url_fixed")) },
+      urlChange: fake({ change: async () => Promise.reject(new ServiceError("callback_url_fixed")) }),
       operators: new Operators(this.#operators(), systemClock),
       proposals: this.#proposals(),
       endedSessions: new EndedSessions(endedSessionsInMemory(), systemClock),
@@ -230,7 +235,7 @@ export class HttpTestService {
         return this.health;
       },
       isStopping: () => this.isStopping,
-      feed: { read: async () => ({ items: [], next: "next" }) },
+      feed: fake({ read: async () => ({ items: [], next: "next" }) }),
       events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
       settings: shownSettings(readConfig({})),
@@ -350,7 +355,7 @@ export class HttpTestService {
     };
   }
 
-  #registry(): HttpDependencies["registry"] {
+  #registry(): Partial<HttpDependencies["registry"]> {
     const records = new Map<string, PartnerRecord>([[this.partner.id, recordOf(this.partner)]]);
     const terminals = new Map<string, Terminal>();
     const require = (id: string) => {
@@ -427,7 +432,7 @@ export class HttpTestService {
     };
   }
 
-  #notifications(): HttpDependencies["notifications"] {
+  #notifications(): Partial<HttpDependencies["notifications"]> {
     const summary = {
       id: newId<"notification">(),
       partnerId: this.partner.id,

@@ -17,7 +17,6 @@ import {
   type ShortProofOfDelivery,
 } from "./proof.ts";
 import {
-  type BacklogView,
   backlogOf,
   type PulledPage,
   PullNotes,
@@ -27,24 +26,13 @@ import {
   type Seal,
 } from "./pull.ts";
 import { testSale } from "./sample.ts";
-import type {
-  Held,
-  KeyRange,
-  NotificationKey,
-  NotificationStatus,
-  NotificationStore,
-  RedeliveryCounts,
-  SubjectMatch,
-} from "./store.ts";
+import type { Held, KeyRange, NotificationKey, NotificationStatus, NotificationStore, SubjectMatch } from "./store.ts";
 import {
   attemptView,
-  type InspectedNotification,
+  isoOrNull,
   isoTime,
-  type KeyUseView,
-  type ListedNotification,
   type NotificationDetail,
   type NotificationSummary,
-  type ScheduleView,
   summaryOf,
   unknownSubject,
 } from "./view.ts";
@@ -93,11 +81,6 @@ export interface RedeliveryFilter extends NotificationFilter {
   readonly ids?: readonly string[] | undefined;
 }
 
-export interface RedeliveredNotification extends NotificationSummary {
-  /** The partner is paused, or an earlier notification of its chain is on its way; null: it is sent now. */
-  readonly held: Held | null;
-}
-
 export interface RedeliveryOptions {
   readonly to: "original" | "registered";
   /** Only counts. */
@@ -106,24 +89,6 @@ export interface RedeliveryOptions {
   readonly limit?: number | undefined;
   /** The redelivery that this one continues. */
   readonly redelivery?: string | undefined;
-}
-
-export interface RedeliveryResult {
-  /** Its progress can be asked for; null: nothing was redelivered. */
-  readonly id: RedeliveryId | null;
-  readonly matched: number;
-  readonly redelivered: number;
-  /** The number of them that are still held back. */
-  readonly held: RedeliveryCounts["held"];
-  /** The first 100. */
-  readonly ids: readonly NotificationId[];
-  /** What was selected, for a person who decides. */
-  readonly selection: {
-    readonly commands: Readonly<Partial<Record<NotifiedCommand, number>>>;
-    readonly oldestAt: string | null;
-    /** Commands' own URLs, the first five; null: the registered one. */
-    readonly urls: readonly (string | null)[];
-  };
 }
 
 const urlsShown = 5;
@@ -141,23 +106,6 @@ const idsShown = 100;
 /** The newest attempts of a partner that tell which key its endpoint opens with. */
 const keyUseRows = 1_000;
 const keyUseMs = 7 * 86_400_000;
-
-/** The outcome of a redelivery of many so far. */
-export interface RedeliveryProgress extends Omit<RedeliveryCounts, "nextAttemptMs"> {
-  readonly id: RedeliveryId;
-  readonly createdAt: string;
-  readonly delivered: number;
-  readonly nextAttemptAt: string | null;
-}
-
-/** A notification that the partner's key opens, and what the partner needs to know for it. */
-export interface OwnSealedNotification {
-  readonly data: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly cipher: string;
-  readonly encoding: string;
-  readonly encryptionKeyId: string;
-}
 
 /** The operations of partners and the operator on existing notifications. */
 export class Notifications {
@@ -190,7 +138,7 @@ export class Notifications {
   }
 
   /** Counts what the partner has not received, and tells how far it has pulled. */
-  backlog(partnerId: PartnerId): Promise<BacklogView> {
+  backlog(partnerId: PartnerId) {
     return backlogOf(this.#parts.store, partnerId);
   }
 
@@ -201,7 +149,7 @@ export class Notifications {
   }
 
   /** The same for the operator, with the recorded events. */
-  async inspect(id: string): Promise<InspectedNotification | undefined> {
+  async inspect(id: string) {
     const standing = await this.#locate(id);
     if (standing === undefined) return undefined;
     const { store } = this.#parts;
@@ -236,7 +184,7 @@ export class Notifications {
    *
    * @throws ServiceError `not_found`, `content_changed`
    */
-  async sealed(id: string, partner: Partner): Promise<OwnSealedNotification> {
+  async sealed(id: string, partner: Partner) {
     const known = readId<"notification">(id);
     const content = known && (await this.#parts.store.contents(partner.id, [known])).get(known);
     if (content === undefined) throw new ServiceError("not_found", "There is no such notification.");
@@ -274,7 +222,7 @@ export class Notifications {
    *
    * @throws ServiceError `invalid_value` of a reason: accepted ones have none; `invalid_cursor`
    */
-  async search(search: NotificationSearch): Promise<{ items: ListedNotification[]; next: string | null }> {
+  async search(search: NotificationSearch) {
     if (search.reason !== undefined && search.state === "accepted") {
       const message = "reason is not allowed with state=accepted: these have none.";
       throw badFields([{ field: "reason", code: "invalid_value", message }]);
@@ -298,7 +246,7 @@ export class Notifications {
     return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
   }
 
-  async #listed(standings: readonly NotificationStatus[]): Promise<ListedNotification[]> {
+  async #listed(standings: readonly NotificationStatus[]) {
     const subjects = await this.#parts.store.subjects(standings);
     return standings.map((standing) => {
       return { ...summaryOf(standing), subject: subjects.get(standing.id) ?? unknownSubject };
@@ -311,11 +259,7 @@ export class Notifications {
    * @param partnerId the required owner; undefined: any
    * @throws ServiceError `not_found` for an unknown id and for another partner's
    */
-  async redeliver(
-    partnerId: PartnerId | undefined,
-    id: string,
-    to: "original" | "registered",
-  ): Promise<RedeliveredNotification> {
+  async redeliver(partnerId: PartnerId | undefined, id: string, to: "original" | "registered") {
     const { store } = this.#parts;
     const known = readId<"notification">(id);
     const key = known && (partnerId === undefined ? await store.locate(known) : { partnerId, id: known });
@@ -333,7 +277,7 @@ export class Notifications {
   async redeliverMany(
     filter: RedeliveryFilter,
     { to, dryRun = false, limit = Number.POSITIVE_INFINITY, redelivery }: RedeliveryOptions,
-  ): Promise<RedeliveryResult> {
+  ) {
     const [problem, ...problems] = redeliveryProblems(filter).map(({ field, code, rule }) => {
       return { field, code, message: `${field} ${rule}.` };
     });
@@ -378,23 +322,22 @@ export class Notifications {
    * @param partnerId undefined: of all partners
    * @throws ServiceError `not_found`
    */
-  async redelivery(text: string, partnerId?: PartnerId): Promise<RedeliveryProgress> {
+  async redelivery(text: string, partnerId?: PartnerId) {
     const id = readId<"redelivery">(text);
     const counts = id && (await this.#parts.store.redeliveryCounts(id, partnerId));
     if (id === undefined || counts === undefined) throw new ServiceError("not_found", "There is no such redelivery.");
     const { nextAttemptMs, ...progress } = counts;
     const delivered = counts.redelivered - counts.pending - counts.parked;
-    const nextAttemptAt = nextAttemptMs === null ? null : isoTime(nextAttemptMs);
-    return { id, createdAt: isoTime(idTimeMs(id)), ...progress, delivered, nextAttemptAt };
+    return { id, createdAt: isoTime(idTimeMs(id)), ...progress, delivered, nextAttemptAt: isoOrNull(nextAttemptMs) };
   }
 
   /** Results of the partner's newest deliveries, by the version of the key that sealed them: they show a rotation. */
-  async keyUse(partnerId: PartnerId): Promise<readonly KeyUseView[]> {
+  async keyUse(partnerId: PartnerId) {
     const { store, clock } = this.#parts;
     const uses = await store.keyUse(partnerId, clock.nowMs() - keyUseMs, keyUseRows);
     return uses.map(({ lastAcceptedAtMs, ...use }) => ({
       ...use,
-      lastAcceptedAt: lastAcceptedAtMs === null ? null : isoTime(lastAcceptedAtMs),
+      lastAcceptedAt: isoOrNull(lastAcceptedAtMs),
     }));
   }
 
@@ -523,7 +466,7 @@ export class Notifications {
   }
 
   /** Null where nothing is sent before a person acts. */
-  async #schedule({ partnerId, waiting, schedule }: NotificationStatus): Promise<ScheduleView | null> {
+  async #schedule({ partnerId, waiting, schedule }: NotificationStatus): Promise<NotificationDetail["schedule"]> {
     const partner = schedule === null ? undefined : await this.#parts.findPartner(partnerId);
     if (schedule === null || waiting === null || waiting.untilMs === null || partner === undefined) return null;
     const endMs = scheduleEndMs(partner, schedule.startMs);

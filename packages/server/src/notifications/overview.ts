@@ -1,7 +1,7 @@
 import type { AttemptResult } from "../delivery/attempt.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import type { PartnerId } from "../ids.ts";
-import type { ParkedView, Troubles, TroubleView } from "./trouble.ts";
+import type { Troubles } from "./trouble.ts";
 import { isoTime } from "./view.ts";
 
 /** The current counts, exact up to 10,000. */
@@ -19,50 +19,12 @@ export interface CurrentCountsStore {
   counts(): Promise<CurrentCounts>;
 }
 
-export interface FiguresView {
-  readonly span: FigureSpan;
-  readonly asOf: string;
-  /** One for each minute, or hour of a week, with deliveries. */
-  readonly points: readonly {
-    readonly at: string;
-    readonly accepted: number;
-    readonly failed: number;
-    readonly parked: number;
-  }[];
-  readonly accepted: number;
-  readonly failed: number;
-  readonly parked: number;
-  readonly attemptP50Ms: number | null;
-  readonly attemptP99Ms: number | null;
-  readonly deliveryP50Ms: number | null;
-  readonly deliveryP99Ms: number | null;
-  /** Of one partner. */
-  readonly failures: readonly (Omit<FailureCount, "lastAtMs"> & { readonly lastAt: string })[];
-}
-
 /** Why attempts failed, grouped. */
 export interface FailureCount {
   readonly reason: string;
   readonly httpStatus: number | null;
   readonly attempts: number;
   readonly lastAtMs: number;
-}
-
-export interface OverviewView {
-  /** The partners that do not receive their notifications now. */
-  readonly trouble: readonly TroubleView[];
-  /** The partners with parked notifications. */
-  readonly parked: readonly ParkedView[];
-  readonly figures: FiguresView;
-  readonly pending: number;
-  readonly oldestPendingAt: string | null;
-  readonly standing: CurrentCounts;
-  readonly failing: readonly {
-    readonly partnerId: PartnerId;
-    readonly accepted: number;
-    readonly failed: number;
-    readonly parked: number;
-  }[];
 }
 
 export interface OverviewParts {
@@ -82,22 +44,22 @@ const keptMs = 1_000;
 /** Delivery figures over a period, and current counts. */
 export class Overviews {
   readonly #parts: OverviewParts;
-  readonly #kept = new Map<FigureSpan, { readonly untilMs: number; readonly view: Promise<OverviewView> }>();
+  readonly #kept = new Map<FigureSpan, { readonly untilMs: number; readonly view: ReturnType<typeof overviewOf> }>();
 
   constructor(parts: OverviewParts) {
     this.#parts = parts;
   }
 
-  all(span: FigureSpan): Promise<OverviewView> {
+  all(span: FigureSpan): ReturnType<typeof overviewOf> {
     const nowMs = this.#parts.nowMs();
     const known = this.#kept.get(span);
     if (known !== undefined && known.untilMs > nowMs) return known.view;
-    const view = this.#read(span, nowMs);
+    const view = overviewOf(this.#parts, span, nowMs);
     this.#kept.set(span, { untilMs: nowMs + keptMs, view });
     return view;
   }
 
-  async of(partnerId: PartnerId, span: FigureSpan): Promise<FiguresView> {
+  async of(partnerId: PartnerId, span: FigureSpan) {
     const nowMs = this.#parts.nowMs();
     const sinceMs = nowMs - spanMs[span];
     const { figures } = this.#parts;
@@ -109,35 +71,34 @@ export class Overviews {
   }
 
   /** Why the partner's notifications wait; null if none does, or they are under way. */
-  troubleOf(partnerId: PartnerId): Promise<TroubleView | null> {
+  troubleOf(partnerId: PartnerId) {
     return this.#parts.troubles.of(partnerId);
   }
 
   /** Why the partner's notifications are parked; null if none is. */
-  parkedOf(partnerId: PartnerId): Promise<ParkedView | null> {
+  parkedOf(partnerId: PartnerId) {
     return this.#parts.troubles.parkedOf(partnerId);
   }
+}
 
-  async #read(span: FigureSpan, nowMs: number): Promise<OverviewView> {
-    const { figures, standing, pending, troubles } = this.#parts;
-    const [points, counts, waiting, failing, trouble, parked] = await Promise.all([
-      figures.read(null, span, nowMs - spanMs[span]),
-      standing.counts(),
-      pending(),
-      figures.failing(nowMs - spanMs.hour, failingMax),
-      troubles.all(),
-      troubles.parked(),
-    ]);
-    return {
-      trouble,
-      parked,
-      figures: viewOf(span, nowMs, points),
-      pending: waiting.count,
-      oldestPendingAt: waiting.oldestMs === undefined ? null : isoTime(waiting.oldestMs),
-      standing: counts,
-      failing,
-    };
-  }
+async function overviewOf({ figures, standing, pending, troubles }: OverviewParts, span: FigureSpan, nowMs: number) {
+  const [points, counts, waiting, failing, trouble, parked] = await Promise.all([
+    figures.read(null, span, nowMs - spanMs[span]),
+    standing.counts(),
+    pending(),
+    figures.failing(nowMs - spanMs.hour, failingMax),
+    troubles.all(),
+    troubles.parked(),
+  ]);
+  return {
+    trouble,
+    parked,
+    figures: viewOf(span, nowMs, points),
+    pending: waiting.count,
+    oldestPendingAt: waiting.oldestMs === undefined ? null : isoTime(waiting.oldestMs),
+    standing: counts,
+    failing,
+  };
 }
 
 function viewOf(
@@ -145,7 +106,7 @@ function viewOf(
   nowMs: number,
   points: readonly FigurePoint[],
   failures: readonly FailureCount[] = [],
-): FiguresView {
+) {
   const total: DeliveryCounts = noCounts();
   for (const point of points) merge(total, point);
   return {

@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } from "../delivery/envelope.ts";
-import { type ErrorCode, ServiceError } from "../errors.ts";
+import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId, nilId, type PartnerId } from "../ids.ts";
-import { callbackUrlOf, type NotificationState } from "../notification.ts";
+import { callbackUrlOf } from "../notification.ts";
 import type { SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
 import type {
@@ -17,19 +16,10 @@ import type {
   PageRow,
   StoredBacklog,
 } from "./store.ts";
-import { isoTime, kindOf } from "./view.ts";
+import { isoOrNull, isoTime, kindOf } from "./view.ts";
 
 /** One notification as it would be POSTed now. */
-export interface PulledNotification {
-  readonly id: NotificationId;
-  readonly createdAt: string;
-  readonly kind: IpnKind;
-  readonly state: NotificationState;
-  /** The sealed IPN: section 2.1. */
-  readonly data: string;
-  /** The headers of the POST, with the signature over its body. */
-  readonly headers: Readonly<Record<string, string>>;
-}
+type PulledNotification = NonNullable<Awaited<ReturnType<typeof pulled>>>;
 
 export interface PulledPage {
   readonly items: readonly PulledNotification[];
@@ -160,11 +150,7 @@ export async function pullPage(
   return endingAt({ position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs });
 }
 
-async function pulled(
-  seal: Seal,
-  partner: Partner,
-  content: NotificationContent,
-): Promise<PulledNotification | undefined> {
+async function pulled(seal: Seal, partner: Partner, content: NotificationContent) {
   const url = callbackUrlOf(content, partner.settings) ?? "";
   const sealed = await seal(partner, content, url).catch((error: unknown) => {
     if (error instanceof ServiceError && error.code === "content_changed") return undefined;
@@ -268,27 +254,6 @@ function uuidText(hex: string): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** The counts of what a partner has not received, and how far it has pulled. */
-export interface BacklogView {
-  /** Exact up to 10,000, as is `parked`. */
-  readonly pending: number;
-  readonly oldestPendingAt: string | null;
-  readonly parked: number;
-  /** Null: it has never pulled from a cursor. */
-  readonly pull: PullProgress | null;
-}
-
-export interface PullProgress {
-  /** When it last passed a cursor. */
-  readonly at: string;
-  /** Everything created before, it has processed. Null: its cursor is refused now. */
-  readonly upTo: string | null;
-  /** Notifications after the cursor, at most 1,000. */
-  readonly left: number | null;
-  /** Why the cursor is refused now. */
-  readonly problem: ErrorCode | null;
-}
-
 const leftMax = 1_000;
 const noteEveryMs = 10_000;
 
@@ -317,14 +282,11 @@ export class PullNotes {
   }
 }
 
-export async function backlogOf(
-  store: Pick<NotificationStore, "backlog" | "history" | "page">,
-  partnerId: PartnerId,
-): Promise<BacklogView> {
+export async function backlogOf(store: Pick<NotificationStore, "backlog" | "history" | "page">, partnerId: PartnerId) {
   const { pending, oldestPendingMs, parked, pull } = await store.backlog(partnerId);
   return {
     pending,
-    oldestPendingAt: oldestPendingMs === null ? null : isoTime(oldestPendingMs),
+    oldestPendingAt: isoOrNull(oldestPendingMs),
     parked,
     pull: pull === null ? null : await progressOf(store, partnerId, pull),
   };
@@ -334,7 +296,7 @@ async function progressOf(
   store: Pick<NotificationStore, "history" | "page">,
   partnerId: PartnerId,
   { cursor, atMs }: NonNullable<StoredBacklog["pull"]>,
-): Promise<PullProgress> {
+) {
   const history = await store.history(partnerId);
   const at = isoTime(atMs);
   try {

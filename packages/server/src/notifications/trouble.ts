@@ -35,36 +35,6 @@ export interface StoredParked {
   readonly acceptedMs: number | null;
 }
 
-/** The same with the reason of the newest one. Times are ISO 8601. */
-export interface ParkedView {
-  readonly partnerId: PartnerId;
-  readonly partnerName: string;
-  readonly notificationId: NotificationId;
-  readonly reason: ParkedReason | null;
-  readonly httpStatus: number | null;
-  readonly since: string | null;
-  readonly parked: number;
-  readonly acceptedAt: string | null;
-}
-
-/** The reason for which a partner's notifications wait. Times are ISO 8601. */
-export interface TroubleView {
-  readonly partnerId: PartnerId;
-  readonly partnerName: string;
-  /** The notification that the words are about: the oldest that failed. */
-  readonly notificationId: NotificationId;
-  readonly because: WaitingFor["because"];
-  readonly reason: ParkedReason | null;
-  readonly httpStatus: number | null;
-  readonly since: string | null;
-  /** Up to 1,000. */
-  readonly waiting: number;
-  /** Null: when a person acts. */
-  readonly nextAttemptAt: string | null;
-  /** Null: no schedule runs while the partner is not active. */
-  readonly parkingAt: string | null;
-}
-
 export interface TroublesParts {
   readonly store: {
     all(partnersMax: number): Promise<readonly StoredTrouble[]>;
@@ -98,17 +68,17 @@ export class Troubles {
   }
 
   /** The partners with parked notifications, those in trouble first. */
-  async parked(partnersMax = shownMax): Promise<readonly ParkedView[]> {
+  async parked(partnersMax = shownMax) {
     return this.#parkedViews(await this.#parts.store.parked(partnersMax));
   }
 
-  async parkedOf(partnerId: PartnerId): Promise<ParkedView | null> {
+  async parkedOf(partnerId: PartnerId) {
     const found = await this.#parts.store.parkedOf(partnerId);
     const [view] = found === undefined ? [] : await this.#parkedViews([found]);
     return view ?? null;
   }
 
-  async #parkedViews(found: readonly StoredParked[]): Promise<readonly ParkedView[]> {
+  async #parkedViews(found: readonly StoredParked[]) {
     const byId = new Map((await this.#parts.statuses(found)).map((status) => [status.id, status]));
     return found.flatMap(({ partnerId, id, parked, acceptedMs }) => {
       const status = byId.get(id);
@@ -136,7 +106,10 @@ export class Troubles {
   }
 }
 
-function viewOf(found: StoredTrouble, status: NotificationStatus, waiting: WaitingFor, partner: Partner): TroubleView {
+/** The reason for which a partner's notifications wait. Times are ISO 8601. */
+export type TroubleView = ReturnType<typeof viewOf>;
+
+function viewOf(found: StoredTrouble, status: NotificationStatus, waiting: WaitingFor, partner: Partner) {
   const { because } = waiting;
   const isStopped = because === "paused" || because === "disabled";
   const ofEndpoint = "target" in waiting ? waiting.reason : null;
