@@ -1,4 +1,3 @@
-/** A part of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** `after` of the next page; null after the last. */

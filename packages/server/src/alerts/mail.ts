@@ -50,7 +50,6 @@ export class Mailer {
   }
 }
 
-/** The operator's mail for alerts. */
 export function mailTarget({ to, consoleUrl, ...server }: MailOptions): AlertChannel {
   const mailer = new Mailer(server);
   return {

@@ -34,7 +34,6 @@ export function groupOf(alerts: readonly Alert[]): AlertGroup {
   return { first, count: sorted.length, lastAtMs, others: others.slice(0, othersMax) };
 }
 
-/** Describes the error of a request. */
 export function problemOf(error: unknown): string {
   const { message, name } = firstFailure(error);
   return message || name;

@@ -25,7 +25,6 @@ export interface Intake {
   stop(): Promise<void>;
 }
 
-/** The intakes that the settings name. */
 export function openIntakes(infrastructure: Infrastructure, parts: IntakeParts): Intake {
   const intakes = [...fileDrops(infrastructure, parts), ...kafkaIntakes(infrastructure, parts)];
   const stop = async () => void (await Promise.all(intakes.map((intake) => intake.stop())));

@@ -5,7 +5,6 @@ import { isUuidV4 } from "../ids.ts";
 import { amountOrZeroProblem, amountProblem } from "./amount.ts";
 import type { TextField } from "./request.ts";
 
-/** The context in which a request is checked. */
 export interface RuleContext {
   /** The partner's setting: it determines which fields are signed. */
   readonly signing: Signing;

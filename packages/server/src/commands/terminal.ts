@@ -18,7 +18,6 @@ export interface TerminalSequence {
 
 /** A terminal in the ledger, under its row lock. */
 export interface TerminalState {
-  /** The merchant of the terminal. */
   readonly mid: string;
   /** The acquirer of its commands; empty: that of the settings. */
   readonly acquirer: string;

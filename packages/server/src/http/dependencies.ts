@@ -123,7 +123,6 @@ export type HttpApp = FastifyInstance<
   ZodTypeProvider
 >;
 
-/** The dependencies of every partner's route. */
 export interface PartnerRoutes {
   readonly app: HttpApp;
   readonly parts: HttpDependencies;

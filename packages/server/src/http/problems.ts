@@ -9,7 +9,6 @@ import { type CallerAddress, noSniff } from "./request-guards.ts";
 /** The media type of every error, RFC 9457. */
 export const problemType = "application/problem+json";
 
-/** The default of Retry-After in seconds. */
 const retryAfterSDefault = 1;
 
 /** An error in an answer: RFC 9457 with a stable code, the remedy, and every invalid field. */

@@ -40,7 +40,6 @@ export interface RenderSettings {
   readonly timeZone: string;
 }
 
-/** The target of this attempt. */
 export interface RenderedFor {
   /** The URL of the attempt: a settlement IPN contains it, section 2.3 field 2. */
   readonly callbackUrl: string;

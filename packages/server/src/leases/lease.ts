@@ -16,7 +16,6 @@ export interface LeaseParts {
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** What the lease is held for. */
 export interface LeasePurpose {
   /** Asked at each beat; absent: `api`. */
   readonly kind?: () => LeaseKind;

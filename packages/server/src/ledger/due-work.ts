@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 export type DueKind = "commands" | "reversals" | "settlements" | "comparisons" | "reports";
 
 export interface DueKinds {
-  /** The kinds of which at least one row is due. */
   due(): Promise<readonly DueKind[]>;
 }
 

@@ -231,7 +231,6 @@ export interface KeptProof {
   readonly contentSha256: string;
 }
 
-/** The history of notifications, and redelivery from it. */
 export interface NotificationStore {
   /** The identity of the partner's database, and the horizon of commit order: below it nothing can appear any more. */
   history(

@@ -157,7 +157,6 @@ function keyContext({ partnerId, keyId, kind }: KeyPlace): string {
   return `paybell partner key\n${partnerId}\n${keyId}\n${kind}`;
 }
 
-/** Stores values of the service itself. */
 export interface SealedValueStore {
   /** Stores `sealed` if there is none of this name yet; resolves to the stored one. */
   storeSealed(name: string, sealed: Buffer): Promise<Buffer>;
@@ -198,7 +197,6 @@ export interface ReSealStore {
   resealNamed(name: string, from: Buffer, to: Buffer): Promise<void>;
 }
 
-/** The result of a rotation. */
 export interface ReSealed {
   /** Sealed again under the current master key. */
   readonly sealed: number;

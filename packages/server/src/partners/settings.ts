@@ -106,7 +106,6 @@ const defaultTypes: TransactionTypes = {
   SETTLEMENT: "SETTLE",
 };
 
-/** Required settings of a registration. */
 const required = {
   name: {
     initial: undefined,

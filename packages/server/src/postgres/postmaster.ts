@@ -10,7 +10,6 @@ import { cleanEnvironment, commandLine } from "./process.ts";
 import { ownSettings, settingArguments } from "./settings.ts";
 import { explainFailedStart, PostgresStartError } from "./start-error.ts";
 
-/** A running server. */
 export interface Postmaster {
   readonly pid: number;
   readonly socketDirectory: string;

@@ -13,7 +13,6 @@ import { messageOf } from "../errors.ts";
 import { openMasterKey } from "./master-key.ts";
 import type { RunContext } from "./run.ts";
 
-/** The options on the command line. */
 export interface AcquirerTestOptions {
   /** The name of a registered acquirer; absent: the one of the settings. */
   readonly name?: string;

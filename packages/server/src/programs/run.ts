@@ -27,7 +27,6 @@ import {
   writePrivately,
 } from "./process.ts";
 
-/** The context of a service command. */
 export interface RunContext {
   readonly process: NodeJS.Process;
 }

@@ -107,7 +107,6 @@ export function count(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString("en-US")} ${number === 1 ? one : many}`;
 }
 
-/** The style of the console output on a stream. */
 export interface OutputStyle {
   readonly colours: boolean;
   /** The columns of the terminal to use. */

@@ -23,7 +23,6 @@ interface EventRow {
   readonly xid: string;
 }
 
-/** The events of one home. */
 export class PostgresFeed implements FeedStore {
   readonly #pool: Pool;
 

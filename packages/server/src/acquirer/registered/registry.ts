@@ -36,7 +36,6 @@ export interface AcquirerStore {
   remove(name: string): Promise<"removed" | "unknown" | "in_use">;
 }
 
-/** A terminal whose commands go to an acquirer. */
 export interface AcquirerTerminal {
   readonly partnerId: PartnerId;
   readonly tid: string;

@@ -18,7 +18,6 @@ interface InstanceRpcParts {
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** Runs the requests of other instances. */
 type RequestHandler = (
   message: AcquirerMessage,
   options: Pick<AskOptions, "timeoutMs" | "site">,
@@ -159,7 +158,6 @@ export class InstanceRpc {
     }, replyGraceMs).unref();
   }
 
-  /** Handles a payload that was published. */
   received(payload: string): void {
     const [, to = "", sealed = ""] = /^([0-9a-f-]{36}) (.+)$/.exec(payload) ?? [];
     if (!this.#addresses.has(to)) return;

@@ -11,7 +11,6 @@ import { countRedelivery, insertTestNotification, redeliverAll, sumOf } from "./
 import { locateKey, lookUpKeys, readKeys } from "./search.ts";
 import { readAttempts, readKeyUse, readMatching, readStatuses, readSubjects } from "./status.ts";
 
-/** The history of notifications in PostgreSQL. */
 export class PostgresNotifications implements NotificationStore {
   readonly #pool: Pool;
   readonly #homes: Homes;

@@ -15,7 +15,6 @@ const claim = `
   WHERE m.sent_at IS NULL AND m.claimed_until < now()
   RETURNING m.id`;
 
-/** The messages that partners got, in PostgreSQL. */
 export class PostgresPartnerMessages implements PartnerMessageStore {
   readonly #pool: Pool;
 

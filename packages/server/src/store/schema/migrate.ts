@@ -23,7 +23,6 @@ interface Migration {
 export interface SchemaState {
   /** Applied migrations: 0 before the first start. */
   readonly applied: number;
-  /** Migrations of this version that are missing. */
   readonly missing: number;
   /** Applied migrations of a newer version, none of which is breaking: this version runs beside them. */
   readonly newer: number;

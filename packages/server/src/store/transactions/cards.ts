@@ -42,7 +42,6 @@ const sweep = {
 
 const rowsMax = 500;
 
-/** Sealed cards in PostgreSQL. */
 export class PostgresCards implements CardStore {
   readonly #homes: Homes;
 

@@ -64,7 +64,6 @@ export const releaseReport = {
     RETURNING clock.at`,
 };
 
-/** Reports that wait for their originals, in PostgreSQL. */
 export class PostgresWaitingReports implements WaitingStore {
   readonly #homes: Homes;
 

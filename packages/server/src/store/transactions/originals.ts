@@ -59,7 +59,6 @@ interface OriginalRow extends Omit<OriginalState, "amountMinor" | "refundedMinor
   readonly createdAt: Date;
 }
 
-/** Locks the originals of these commands, and returns their states. */
 export async function lockOriginals(client: PoolClient, inits: readonly Init[]): Promise<Map<string, OriginalState>> {
   const wanted = inits
     .flatMap(({ partnerId, originalId }) => (originalId === null ? [] : [{ partnerId, originalId }]))

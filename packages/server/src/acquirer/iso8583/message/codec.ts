@@ -22,7 +22,6 @@ export function isNetworkMessage(mti: string): boolean {
   return mti[1] === "8";
 }
 
-/** The layout of a host's messages. */
 export interface MessageLayout {
   readonly encoding: IsoEncoding;
   /** Each data element that the host knows: `n6`, or with an encoding of its own. */

@@ -188,7 +188,6 @@ export const profileSchema = z.strictObject({
   framing: z.strictObject({
     /** The format of the length (bytes, BCD or ASCII digits), and their number. */
     length: alternatives("binary2", "binary4", "bcd2", "ascii4"),
-    /** The length counts itself too. */
     countsItself: z.boolean(),
     /** After the length: identifier, destination, origin. Empty: the host has none. */
     tpdu: z.string().regex(/^(?:[0-9A-Fa-f]{10})?$/, "must be five bytes in hexadecimal, or empty"),
@@ -204,7 +203,6 @@ export const profileSchema = z.strictObject({
   localTimeZone: timeZone,
   /** The time zone of field 7; UTC by the standard. */
   transmissionTimeZone: timeZone,
-  /** The currencies that this host takes. */
   currencies: z.record(
     z.string().regex(/^[A-Z]{3}$/, "is not a currency such as VND"),
     z.strictObject({
@@ -226,7 +224,6 @@ export const profileSchema = z.strictObject({
     z.string(),
     z.string().regex(/^(?:\d{3}|[0-9A-Z]{12})$/, "must be three digits, or 12 characters"),
   ),
-  /** The pattern of this host's card tokens. */
   cardTokens: pattern,
   messages: z.strictObject({
     SALE: message,
