@@ -186,7 +186,7 @@ describe("a tier is run after a change", () => {
     expect(runAfter("CHANGELOG.md", "SECURITY.md", "packages/contractor/a.ts")).toEqual([]);
     expect(runAfter("packages/console/src/main.tsx")).toEqual(["packages", "documents", "browser"]);
     expect(runAfter("ops/nginx.conf")).toEqual(["documents", "operations", "systems"]);
-    expect(runAfter("docs/internals/delivery.md")).toEqual(["partner", "documents", "operations", "cli"]);
+    expect(runAfter("docs/internals/delivery.md")).toEqual(["partner", "documents", "operations"]);
   });
 });
 

@@ -124,7 +124,11 @@ export const tiers: readonly Tier[] = [
     tests: [...server("http/console/oidc.test.ts"), "test/console", "test/sign-out.test.ts"],
     inputs: [...service, "packages/console", profile],
   },
-  { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs", "README.md", "scripts/sources"] },
+  {
+    name: "cli",
+    tests: ["test/certify", "test/cli"],
+    inputs: [...service, "docs/partner/certify.md", "docs/partner/what-to-book.md", "scripts/sources", profile],
+  },
   { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "bench", "faults", profile] },
   { name: "intake", tests: ["test/intake"], inputs: [...service, profile] },
   { name: "faults", tests: ["faults", "test/faults"], inputs: [...service, "bench"] },

@@ -5,16 +5,13 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { program } from "../../packages/cli/src/program.ts";
 import { loadServer } from "../../packages/cli/src/service/service.ts";
-import { describedOf } from "../../packages/cli/src/shell/command.ts";
-import type { CommandContext } from "../../packages/cli/src/shell/context.ts";
 import { moneyRecords } from "../../packages/server/src/http/payments/money.ts";
 import { createDatabase } from "../support/database.ts";
-import { readDocuments } from "../support/documents.ts";
 import { spawnPaybell } from "../support/instance.ts";
 import { freePort } from "../support/ports.ts";
 import { CommandLine } from "./command-line.ts";
+import { allCommands, commandsIn, parsed } from "./parser.ts";
 
 let line: CommandLine;
 beforeEach(() => {
@@ -22,41 +19,25 @@ beforeEach(() => {
 });
 afterEach(() => line.remove());
 
-type Command = ReturnType<typeof program>;
-
-/** A context in which nothing runs, for questions that only commander answers. */
-const streams = { stdout: process.stdout, stderr: process.stderr };
-const nowhere = { ...streams, process, nowMs: Date.now } as unknown as CommandContext;
-
-function leaves(one: Command): Command[] {
-  return one.commands.length === 0 ? [one] : one.commands.flatMap(leaves);
-}
-
-function pathOf(one: Command): string {
-  return one.parent === null ? one.name() : `${pathOf(one.parent)} ${one.name()}`;
-}
-
-const all = leaves(program(nowhere)).map((one) => [pathOf(one), describedOf(one)?.examples ?? []] as const);
-
 describe("every command", () => {
-  test.each(all)("%s has an example that its own parser takes", async (path, examples) => {
+  test.each(allCommands)("%s has an example that its own parser takes", async (path, examples) => {
     expect(examples.length).toBeGreaterThan(0);
     for (const example of examples) {
       for (const words of commandsIn(example)) {
-        expect(all.map(([name]) => name)).toContain(await parsed(words));
+        expect(allCommands.map(([name]) => name)).toContain(await parsed(words));
       }
     }
     expect(examples.join("\n")).toContain(path);
   });
 
-  test.each(all)("%s has help with the example, and says what the exit codes mean", async (path, examples) => {
+  test.each(allCommands)("%s has help with the example, and says what the exit codes mean", async (path, examples) => {
     const { code, stdout } = await line.run([...path.split(" ").slice(1), "--help"]);
     expect(code).toBe(0);
     expect(stdout).toContain(examples[0]);
     if (!/ (?:sandbox|serve|export|new|completion|complete)$/.test(path)) expect(stdout).toContain("--json");
   });
 
-  test.each(all)("%s refuses an unknown option, with exit code 2", async (path) => {
+  test.each(allCommands)("%s refuses an unknown option, with exit code 2", async (path) => {
     const { code, stderr } = await line.run([...path.split(" ").slice(1), "--no-such-option"]);
     expect(code).toBe(2);
     // Commander tells a missing required option first.
@@ -153,77 +134,6 @@ function accepts(range: string, version: string): boolean {
     if (major === Number(wantedMajor)) return minor >= Number(wantedMinor);
     return sign === ">=" && major > Number(wantedMajor);
   });
-}
-
-describe("the documents", () => {
-  test("show only commands that the parser accepts", async () => {
-    const root = join(import.meta.dirname, "../..");
-    const documents = await readDocuments(root);
-    const lines = documents.flatMap(({ path, text }) => shellLines(text).map((shell) => ({ path, shell })));
-    expect(lines.length).toBeGreaterThan(10);
-    for (const { path, shell } of lines) {
-      for (const words of commandsIn(asTyped(shell))) {
-        const taken = parsed(words).then(
-          () => "",
-          (error: Error) => error.message,
-        );
-        expect(await taken, `${path}: ${shell}`).toBe("");
-      }
-    }
-  });
-
-  test("name in their sentences only commands and options that exist", async () => {
-    const root = program(nowhere);
-    const documents = await readDocuments(join(import.meta.dirname, "../.."));
-    const named = documents.flatMap(({ path, text }) =>
-      [...text.matchAll(/`paybell ([a-z][^`\n]*)`/g)].map(([, typed = ""]) => ({ path, typed })),
-    );
-    expect(named.length).toBeGreaterThan(100);
-    for (const { path, typed } of named) {
-      const words = typed.split(" ");
-      const found = words.reduce((at, word) => at.commands.find((one) => one.name() === word) ?? at, root);
-      expect(found, `${path}: ${typed}`).not.toBe(root);
-      const known = leaves(found).flatMap(({ options }) => options.map(({ long }) => long));
-      const given = words.filter((word) => word.startsWith("--") && word !== "--help");
-      for (const word of given) expect(known, `${path}: ${typed}`).toContain(word);
-    }
-  });
-
-  /** The shell's expansion is one word, whatever it contains. */
-  function asTyped(shell: string): string {
-    return shell.replace("npm run paybell -- ", "paybell ").replaceAll(/"\$\(node .*?'\)"/g, "a-word");
-  }
-
-  /** Lines of shell examples that begin with the command. */
-  function shellLines(text: string): string[] {
-    const fences = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, code = ""]) =>
-      code.replaceAll(/\\\n\s*/g, " "),
-    );
-    return fences.flatMap((code) =>
-      code.split("\n").filter((shell) => /^(?:npm run paybell -- |paybell )/.test(shell)),
-    );
-  }
-});
-
-/** Parses it without running anything. Resolves to the command's whole name. */
-async function parsed(words: readonly string[]): Promise<string> {
-  const root = program(nowhere);
-  let ran = "";
-  for (const one of leaves(root)) {
-    one.configureOutput({ writeErr: () => undefined }).action(() => {
-      ran = pathOf(one);
-    });
-  }
-  await root.parseAsync(words, { from: "user" });
-  return ran;
-}
-
-/** The words after each `paybell` of a shell line, quotes taken away. */
-function commandsIn(example: string): string[][] {
-  const joined = example.replaceAll(/\\\n\s*/g, " ");
-  return [...joined.matchAll(/(?<![\w/@.])paybell ((?:"[^"]*"|[^|>&)"]+)+)/g)].map(([, rest = ""]) =>
-    [...rest.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain = ""]) => quoted ?? plain),
-  );
 }
 
 describe("credentials", () => {
