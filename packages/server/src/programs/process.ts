@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { ConfigError } from "../config.ts";
 import { firstFailure } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -114,8 +115,12 @@ export function ownVersion(): string {
   return String(version);
 }
 
-/** Writes the file atomically, and never readable by others. */
+/**
+ * Writes the file, and its folder, never readable by others. A process that is killed leaves the old file or the new
+ * one.
+ */
 export async function writePrivately(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, text, { mode: 0o600 });
   await rename(draft, path);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { testAlerts } from "../app/alerts.ts";
 import { configuredAcquirer } from "../app/configured-acquirers.ts";
@@ -282,7 +282,6 @@ async function keptToken(home: string, log: Log): Promise<string> {
   });
   if (kept?.trim()) return kept.trim();
   const token = randomBytes(32).toString("base64url");
-  await mkdir(home, { recursive: true, mode: 0o700 });
   await writePrivately(path, `${token}\n`);
   return token;
 }

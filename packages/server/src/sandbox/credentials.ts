@@ -1,36 +1,28 @@
 import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
-import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { generate } from "selfsigned";
+import { z } from "zod";
 import { type Clock, systemClock } from "../clock.ts";
-import { newId, type PartnerId } from "../ids.ts";
+import type { PartnerId } from "../ids.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { writePrivately } from "../programs/process.ts";
 
-/** The credentials of the sandbox, in sandbox.json, mode 0600. */
-export interface SandboxCredentials {
-  readonly baseUrl: string;
-  readonly operatorToken: string;
-  readonly partnerId: PartnerId;
-  readonly apiKey: string;
+const credentials = z.object({
+  baseUrl: z.string(),
+  operatorToken: z.string(),
+  partnerId: z.string().transform((id) => id as PartnerId),
+  apiKey: z.string(),
   /** Base64 of 32 bytes. */
-  readonly encryptionKey: string;
+  encryptionKey: z.string(),
   /** Base64 of 32 bytes. */
-  readonly signingKey: string;
-  readonly webhookSecret: string;
-  readonly receiverUrl: string;
-}
+  signingKey: z.string(),
+  webhookSecret: z.string(),
+  receiverUrl: z.string(),
+});
 
-const credentialNames = [
-  "baseUrl",
-  "operatorToken",
-  "partnerId",
-  "apiKey",
-  "encryptionKey",
-  "signingKey",
-  "webhookSecret",
-  "receiverUrl",
-] as const satisfies readonly (keyof SandboxCredentials)[];
+/** The credentials of the sandbox, in sandbox.json, mode 0600. */
+export type SandboxCredentials = Readonly<z.infer<typeof credentials>>;
 
 export function credentialsPath(home: string): string {
   return join(home, "sandbox.json");
@@ -39,16 +31,14 @@ export function credentialsPath(home: string): string {
 /** The credentials of the last start; undefined if there was none or the file is damaged: then new ones are created. */
 export async function readCredentials(home: string): Promise<SandboxCredentials | undefined> {
   try {
-    const read: unknown = JSON.parse(await readFile(credentialsPath(home), "utf8"));
-    const whole = credentialNames.every((name) => typeof (read as Record<string, unknown>)[name] === "string");
-    return whole ? (read as SandboxCredentials) : undefined;
+    return credentials.parse(JSON.parse(await readFile(credentialsPath(home), "utf8")));
   } catch {
     return undefined;
   }
 }
 
-export async function writeCredentials(home: string, credentials: SandboxCredentials): Promise<void> {
-  await writePrivately(credentialsPath(home), `${JSON.stringify(credentials, null, 2)}\n`);
+export async function writeCredentials(home: string, kept: SandboxCredentials): Promise<void> {
+  await writePrivately(credentialsPath(home), `${JSON.stringify(kept, null, 2)}\n`);
 }
 
 export function newOperatorToken(): string {
@@ -64,7 +54,6 @@ export async function sandboxMasterKey(home: string): Promise<MasterKey> {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const text = randomBytes(32).toString("base64");
-  await mkdir(home, { recursive: true, mode: 0o700 });
   await writePrivately(path, `${text}\n`);
   return MasterKey.parse(text);
 }
@@ -93,7 +82,7 @@ export async function loopbackCertificate(home: string, clock: Clock = systemClo
   const kept = await readKept(path, clock.nowMs());
   if (kept !== undefined) return kept;
   const made = await make(clock.nowMs());
-  await keep(path, home, made);
+  await writePrivately(path, made.key + made.cert);
   return made;
 }
 
@@ -144,16 +133,4 @@ async function make(nowMs: number): Promise<LoopbackCertificate> {
 
 function endLine(pem: string): string {
   return `${pem.replaceAll("\r\n", "\n").trimEnd()}\n`;
-}
-
-/** By rename, so that a start that is killed leaves either the old file or the new one. */
-async function keep(path: string, home: string, { key, cert }: LoopbackCertificate): Promise<void> {
-  await mkdir(home, { recursive: true, mode: 0o700 });
-  const temporary = `${path}.${newId()}`;
-  try {
-    await writeFile(temporary, key + cert, { mode: 0o600, flag: "wx" });
-    await rename(temporary, path);
-  } finally {
-    await rm(temporary, { force: true });
-  }
 }
