@@ -5,7 +5,6 @@ import {
   fromWire,
   headerNames,
   type IpnKind,
-  type Sealing,
   type Signing,
   seal,
   sealings,
@@ -30,27 +29,6 @@ import {
   writtenKeys,
 } from "./material.ts";
 import { refusedVectors } from "./refused.ts";
-
-/** One POST as a receiver gets it, with everything that the receiver knows, and the expected result. */
-export interface DeliveryVector {
-  readonly name: string;
-  readonly expect: "accept" | "refuse";
-  readonly nowSeconds: number;
-  readonly cipher: Sealing["cipher"];
-  readonly encoding: Sealing["encoding"];
-  readonly signing: Signing;
-  /** Absent: the specification's. */
-  readonly fields?: readonly FieldSet[];
-  readonly encryptionKey: readonly { readonly id: string; readonly key: string }[];
-  readonly signingKey: readonly { readonly key: string }[];
-  readonly webhookSecret: readonly { readonly key: string }[];
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly keyId?: string;
-  readonly kind?: IpnKind;
-  readonly ipn?: unknown;
-  readonly why?: string;
-}
 
 const nowSeconds = 1717140600;
 const notificationId = "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a03";
@@ -94,6 +72,15 @@ function post(name: string, body: string, how: WrittenAgreement, kind: IpnKind, 
     body,
   };
 }
+
+/** One POST as a receiver gets it, with everything that the receiver knows, and the expected result. */
+type DeliveryVector = ReturnType<typeof post> & {
+  readonly expect: "accept" | "refuse";
+  readonly keyId?: string;
+  readonly kind?: IpnKind;
+  readonly ipn?: unknown;
+  readonly why?: string;
+};
 
 function inBase64(hex: string): string {
   return Buffer.from(hex, "hex").toString("base64");

@@ -251,16 +251,24 @@ export interface SigningVector {
 
 /** Every body under every agreement and both sets of names, and values that implementations often get wrong. */
 export function signingVectors(): SigningVector[] {
-  const regular = (["card", "settlement"] as const).flatMap((kind) =>
+  const kinds = ["card", "settlement"] as const;
+  const agreements = ["specification", "agreed", "whole"] as const;
+  const regular = kinds.flatMap((kind) =>
     (["table", "sample"] as const).flatMap((names) =>
-      (["specification", "agreed", "whole"] as const).map((agreement) =>
-        signingVector(`${kind} IPN, ${names} names, ${agreementNames[agreement]}`, kind, signings[agreement], {
-          ...toWire(kind, ipns[kind], names),
-        }),
-      ),
+      agreements.map((agreement) => {
+        const name = `${kind} IPN, ${names} names, ${agreementNames[agreement]}`;
+        return signingVector(name, kind, signings[agreement], toWire(kind, ipns[kind], names));
+      }),
     ),
   );
-  return [...regular, ...oddVectors(), ...extendedVectors()];
+  const extended = kinds.flatMap((kind) =>
+    agreements.map((agreement) => {
+      const wire = toWire(kind, { ...ipns[kind], ...extensions[kind] }, "table", "extended");
+      const name = `extended ${kind} IPN, ${agreementNames[agreement]}`;
+      return signingVector(name, kind, signings[agreement], wire, "extended");
+    }),
+  );
+  return [...regular, ...oddVectors(), ...extended];
 }
 
 const agreementNames = {
@@ -298,21 +306,6 @@ function oddVectors(): SigningVector[] {
       "9": "another",
     }),
   ];
-}
-
-function extendedVectors(): SigningVector[] {
-  return (["card", "settlement"] as const).flatMap((kind) =>
-    (["specification", "agreed", "whole"] as const).map((agreement) => {
-      const wire = toWire(kind, { ...ipns[kind], ...extensions[kind] }, "table", "extended");
-      return signingVector(
-        `extended ${kind} IPN, ${agreementNames[agreement]}`,
-        kind,
-        signings[agreement],
-        wire,
-        "extended",
-      );
-    }),
-  );
 }
 
 function signingVector(

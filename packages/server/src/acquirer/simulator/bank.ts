@@ -125,7 +125,7 @@ export class SimulatedBank {
   }
 
   #judge(message: MoneyMessage, { declines, approves }: Behaviour, followUps: Behaviour | undefined): Booking {
-    const open = { ...factsOf(message), followUps, reversed: false, followedBy: undefined, refundedMinor: 0n };
+    const open = { ...factsOf(message), ...untouched, followUps };
     const declined = (code: string): Booking => {
       return { ...open, answer: answered(code), approved: false, batch: undefined, original: undefined };
     };
@@ -176,9 +176,7 @@ export class SimulatedBank {
       batch,
       original: undefined,
       followUps: undefined,
-      reversed: false,
-      followedBy: undefined,
-      refundedMinor: 0n,
+      ...untouched,
     });
   }
 
@@ -211,6 +209,9 @@ export class SimulatedBank {
     return terminal;
   }
 }
+
+/** Nothing has followed it yet. */
+const untouched = { reversed: false, followedBy: undefined, refundedMinor: 0n };
 
 function isFollowUp(command: MoneyMessage["command"]): boolean {
   return command !== "SALE" && command !== "PREAUTH";
