@@ -11,80 +11,92 @@ import type { CommandContext } from "./shell/context.ts";
 import { exitCodes, Failure } from "./shell/failure.ts";
 import { columns } from "./shell/output.ts";
 
-/** One thing that can be made to happen, with all it needs first. */
+/** One thing that can be made to happen, with all it needs first: the last command is the one that it is about. */
 export interface Scenario {
   readonly name: string;
   readonly summary: string;
-  run(commander: Commander, code: string): Promise<RanCommand>;
+  readonly commands: readonly MakeCommand[];
+  /** The last command ends as ERROR. */
+  readonly fails?: true;
 }
 
-const approved = "tok_approve";
+/** Makes the body of a command. @param before the command that ran before it */
+type MakeCommand = (options: ScenarioOptions, before: RanCommand | undefined) => object;
+
+interface ScenarioOptions {
+  readonly amount: string;
+  readonly currency: string;
+  readonly tid: string;
+  readonly mid: string;
+  readonly merchantTransId: string;
+  readonly callBackUrl: string | undefined;
+  /** With which a card is declined. */
+  readonly code: string;
+}
+
+/** A Sale or PreAuth with a test card. */
+function pay(command: "SALE" | "PREAUTH", token: string | ((code: string) => string) = "tok_approve"): MakeCommand {
+  return ({ code, callBackUrl, ...fields }) => {
+    const card = { number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
+    const of = { ...card, token: typeof token === "string" ? token : token(code) };
+    return { command, ...fields, ...definedOf({ callBackUrl }), card: of };
+  };
+}
+
+const voids: MakeCommand = ({ callBackUrl }, before) => ({
+  ...{ command: "VOID", transactionId: before?.id },
+  ...definedOf({ callBackUrl }),
+});
+const completes: MakeCommand = ({ amount, callBackUrl }, before) => ({
+  ...{ command: "PREAUTH_COMPLETE", transactionId: before?.id, amount },
+  ...definedOf({ callBackUrl }),
+});
+const reverses: MakeCommand = (_, before) => ({ command: "REVERSAL", transactionId: before?.id });
+const settles: MakeCommand = ({ tid, mid, callBackUrl }) => ({
+  ...{ command: "SETTLEMENT", tid, mid },
+  ...definedOf({ callBackUrl }),
+});
+
+function system(command: "LOGON" | "BATCH_UPLOAD"): MakeCommand {
+  return ({ tid, mid }) => ({ command, tid, mid });
+}
 
 export const scenarios: readonly Scenario[] = [
-  {
-    name: "sale",
-    summary: "a Sale that is approved",
-    run: (commander) => commander.pay("SALE", approved),
-  },
+  { name: "sale", summary: "a Sale that is approved", commands: [pay("SALE")] },
   {
     name: "decline",
     summary: "a Sale that the bank declines, with --code (05)",
-    run: (commander, code) => commander.pay("SALE", `tok_decline_${code}`),
+    commands: [pay("SALE", (code) => `tok_decline_${code}`)],
+    fails: true,
   },
   {
     name: "timeout",
     summary: "a Sale that the bank never answers: ERROR 68",
-    run: (commander) => commander.pay("SALE", "tok_timeout"),
+    commands: [pay("SALE", "tok_timeout")],
+    fails: true,
   },
   {
     name: "late",
     summary: "a Sale that the bank approves too late: ERROR 68",
-    run: (commander) => commander.pay("SALE", "tok_late"),
+    commands: [pay("SALE", "tok_late")],
+    fails: true,
   },
-  {
-    name: "void",
-    summary: "a Sale, and its Void",
-    run: async (commander) => commander.void(await commander.pay("SALE", approved)),
-  },
-  {
-    name: "preauth",
-    summary: "a PreAuth that is approved",
-    run: (commander) => commander.pay("PREAUTH", approved),
-  },
-  {
-    name: "preauth-complete",
-    summary: "a PreAuth, and its PreAuth-Complete",
-    run: async (commander) => commander.complete(await commander.pay("PREAUTH", approved)),
-  },
+  { name: "void", summary: "a Sale, and its Void", commands: [pay("SALE"), voids] },
+  { name: "preauth", summary: "a PreAuth that is approved", commands: [pay("PREAUTH")] },
+  { name: "preauth-complete", summary: "a PreAuth, and its PreAuth-Complete", commands: [pay("PREAUTH"), completes] },
   {
     name: "preauth-void",
     summary: "a PreAuth, and its Void: transaction_type CANCEL",
-    run: async (commander) => commander.void(await commander.pay("PREAUTH", approved)),
+    commands: [pay("PREAUTH"), voids],
   },
   {
     name: "settlement",
     summary: "two Sales, the Void of one, and the terminal's Settlement",
-    async run(commander) {
-      await commander.pay("SALE", approved);
-      await commander.void(await commander.pay("SALE", approved));
-      return commander.settle();
-    },
+    commands: [pay("SALE"), pay("SALE"), voids, settles],
   },
-  {
-    name: "reversal",
-    summary: "a Sale, and its Reversal, which has no IPN",
-    run: async (commander) => commander.reverse(await commander.pay("SALE", approved)),
-  },
-  {
-    name: "logon",
-    summary: "a Logon, which has no IPN",
-    run: (commander) => commander.system("LOGON"),
-  },
-  {
-    name: "batch-upload",
-    summary: "a Batch Upload, which has no IPN",
-    run: (commander) => commander.system("BATCH_UPLOAD"),
-  },
+  { name: "reversal", summary: "a Sale, and its Reversal, which has no IPN", commands: [pay("SALE"), reverses] },
+  { name: "logon", summary: "a Logon, which has no IPN", commands: [system("LOGON")] },
+  { name: "batch-upload", summary: "a Batch Upload, which has no IPN", commands: [system("BATCH_UPLOAD")] },
 ];
 
 const list = columns(scenarios.map(({ name, summary }) => [`  ${name}`, summary]));
@@ -125,30 +137,38 @@ export function triggerCommand(context: CommandContext): AnyCommand {
         remedy: "Use --anywhere if you know that its acquirer is simulated.",
       });
     }
-    const { amount, currency, mid, merchantTransId, callBackUrl } = options;
     // A batch has one currency, so each currency has its own terminal, other than those of the documents' examples.
+    const { amount, currency, mid, merchantTransId, callBackUrl, code } = options;
     const tid = options.tid ?? `TRIG${currency.slice(0, 4)}`;
-    const fields = { amount, currency, tid, mid, merchantTransId, ...definedOf({ callBackUrl }) };
-    const commander = new Commander(context, api, fields);
     if (scenario.name === "timeout" || scenario.name === "late") {
       context.stderr.write("The bank does not answer in time: this takes half a minute.\n");
     }
-    const last = await scenario.run(commander, options.code);
-    const notification = last.notification && (await delivered(context, api, last.notification.id));
+    const ran: RanCommand[] = [];
+    for (const make of scenario.commands) {
+      const body = make({ amount, currency, tid, mid, merchantTransId, callBackUrl, code }, ran.at(-1));
+      ran.push(await outcome(context, api, await api.post("/v1/commands", { reqId: randomUUID(), ...body })));
+    }
+    const last = ran.at(-1);
+    const notification = last?.notification ? await delivered(context, api, last.notification.id) : null;
     return {
-      value: { transaction: last, before: commander.ran.slice(0, -1), notification },
-      lines: linesOf(commander.ran, notification),
-      code: isAsExpected(what, last) ? exitCodes.ok : exitCodes.negative,
+      value: { transaction: last, before: ran.slice(0, -1), notification },
+      lines: linesOf(ran, notification),
+      code: last?.status === (scenario.fails ? "ERROR" : "SUCCESS") ? exitCodes.ok : exitCodes.negative,
     };
   });
 }
 
-/** Whether the scenario had its expected result, such as a declined or approved Sale. */
-function isAsExpected(what: string, { status }: RanCommand): boolean {
-  const fails = what === "decline" || what === "timeout" || what === "late";
-  return status === (fails ? "ERROR" : "SUCCESS");
+/** A command whose outcome is not known in time is answered INIT. */
+async function outcome({ signal }: CommandContext, api: Api, answered: RanCommand): Promise<RanCommand> {
+  let transaction = answered;
+  while (transaction.status === "INIT") {
+    await sleep(askEveryMs, undefined, { signal });
+    transaction = await api.get<RanCommand>(`/v1/transactions/${answered.id}`);
+  }
+  return transaction;
 }
 
+const askEveryMs = 250;
 const deliveryWaitMs = 5_000;
 
 /** Its status after its first attempt, or after a few seconds without one. */
@@ -206,84 +226,4 @@ interface RanCommand {
   readonly reqId: string;
   readonly transaction_type: string;
   readonly notification: { readonly id: string; readonly state: string } | null;
-}
-
-/** The common fields of the commands of one run. */
-interface ScenarioFields {
-  readonly amount: string;
-  readonly currency: string;
-  readonly tid: string;
-  readonly mid: string;
-  readonly merchantTransId: string;
-  readonly callBackUrl?: string;
-}
-
-const askEveryMs = 250;
-
-/** Runs commands as a partner does, each with a reqId of its own, and waits for their outcome. */
-class Commander {
-  readonly #context: CommandContext;
-  readonly #api: Api;
-  readonly #fields: ScenarioFields;
-  readonly ran: RanCommand[] = [];
-
-  constructor(context: CommandContext, api: Api, fields: ScenarioFields) {
-    this.#context = context;
-    this.#api = api;
-    this.#fields = fields;
-  }
-
-  /** A Sale or PreAuth with a test card. */
-  pay(command: "SALE" | "PREAUTH", token: string): Promise<RanCommand> {
-    const card = { token, number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
-    return this.#run({ command, ...this.#fields, card });
-  }
-
-  void(original: RanCommand): Promise<RanCommand> {
-    return this.#run({ command: "VOID", transactionId: original.id, ...this.#callBackUrl() });
-  }
-
-  complete(original: RanCommand): Promise<RanCommand> {
-    const { amount } = this.#fields;
-    return this.#run({ command: "PREAUTH_COMPLETE", transactionId: original.id, amount, ...this.#callBackUrl() });
-  }
-
-  reverse(original: RanCommand): Promise<RanCommand> {
-    return this.#run({ command: "REVERSAL", transactionId: original.id });
-  }
-
-  settle(): Promise<RanCommand> {
-    return this.#run({ command: "SETTLEMENT", ...this.#terminal(), ...this.#callBackUrl() });
-  }
-
-  system(command: "LOGON" | "BATCH_UPLOAD"): Promise<RanCommand> {
-    return this.#run({ command, ...this.#terminal() });
-  }
-
-  #terminal() {
-    const { tid, mid } = this.#fields;
-    return { tid, mid };
-  }
-
-  #callBackUrl() {
-    const { callBackUrl } = this.#fields;
-    return definedOf({ callBackUrl });
-  }
-
-  async #run(body: Readonly<Record<string, unknown>>): Promise<RanCommand> {
-    const answered = await this.#api.post<RanCommand>("/v1/commands", { reqId: randomUUID(), ...body });
-    const transaction = await this.#outcome(answered);
-    this.ran.push(transaction);
-    return transaction;
-  }
-
-  /** A command whose outcome is not known in time is answered INIT. */
-  async #outcome(answered: RanCommand): Promise<RanCommand> {
-    let transaction = answered;
-    while (transaction.status === "INIT") {
-      await sleep(askEveryMs, undefined, { signal: this.#context.signal });
-      transaction = await this.#api.get<RanCommand>(`/v1/transactions/${answered.id}`);
-    }
-    return transaction;
-  }
 }
