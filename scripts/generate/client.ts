@@ -54,6 +54,7 @@ export async function consoleApi(): Promise<GeneratedFile> {
   const body = [
     `export const csrfHeader = "${csrfHeader}";`,
     typesOf(document, own, theirs),
+    paged,
     apiOf(
       "Api",
       operations.filter(({ path }) => !ofPartners.test(path)),
@@ -287,6 +288,10 @@ function apiOf(
   return `export interface ${name}<Options>${inherited} {\n${methods.join("\n")}\n}`;
 }
 
+/** What every list by pages takes. */
+const pageFields: readonly string[] = ["after", "limit"];
+const paged = "type Paged = { after?: undefined | string; limit?: undefined | number };";
+
 interface Input {
   readonly from: "query" | "body";
   readonly type: string;
@@ -302,10 +307,13 @@ function inputOf(
   }
   const query = parameters.filter((parameter) => parameter.in === "query");
   if (query.length === 0) return undefined;
-  const fields = query.map(
+  const isPaged = known.length > 0 && pageFields.every((field) => query.some(({ name }) => name === field));
+  const others = isPaged ? query.filter(({ name }) => !pageFields.includes(name)) : query;
+  const fields = others.map(
     ({ name, required, schema }) => `${name}${required ? ":" : "?: undefined |"} ${typeOf(schema)}`,
   );
-  return { from: "query", type: `{ ${fields.join("; ")} }`, required: query.some(({ required }) => required) };
+  const types = [...(isPaged ? ["Paged"] : []), ...(fields.length > 0 ? [`{ ${fields.join("; ")} }`] : [])];
+  return { from: "query", type: types.join(" & "), required: query.some(({ required }) => required) };
 }
 
 function answerOf({ operationId, responses }: DocumentedOperation): string {

@@ -655,14 +655,13 @@ export type ViewLink = { id: string; url: string; expiresAt: string };
 
 export type ViewLinkToMake = { minutes?: number };
 
+type Paged = { after?: undefined | string; limit?: undefined | number };
+
 export interface Api<Options> extends PartnerApi<Options> {
   /** Register a partner. POST /operator/v1/partners */
   registerPartner(body: PartnerRegistration, options?: Options): Promise<NewPartner>;
   /** List the partners, in the order of registration. GET /operator/v1/partners */
-  listPartners(
-    query?: { after?: undefined | string; limit?: undefined | number },
-    options?: Options,
-  ): Promise<{ items: Partner[]; next: string | null }>;
+  listPartners(query?: Paged, options?: Options): Promise<{ items: Partner[]; next: string | null }>;
   /** See the settings that a new partner gets. GET /operator/v1/partner-defaults */
   getPartnerDefaults(options?: Options): Promise<PartnerDefaults>;
   /** Get a partner. GET /operator/v1/partners/{id} */
@@ -684,11 +683,7 @@ export interface Api<Options> extends PartnerApi<Options> {
   /** Find terminals of all partners. GET /operator/v1/terminals */
   findTerminals(query: { q: string }, options?: Options): Promise<{ items: FoundTerminal[] }>;
   /** List a partner's terminals. GET /operator/v1/partners/{id}/terminals */
-  listTerminals(
-    id: string,
-    query?: { after?: undefined | string; limit?: undefined | number },
-    options?: Options,
-  ): Promise<{ items: Terminal[]; next: string | null }>;
+  listTerminals(id: string, query?: Paged, options?: Options): Promise<{ items: Terminal[]; next: string | null }>;
   /** Register or change an acquirer. PUT /operator/v1/acquirers/{name} */
   putAcquirer(name: string, body: AcquirerRegistration, options?: Options): Promise<Acquirer>;
   /** Get an acquirer. GET /operator/v1/acquirers/{name} */
@@ -727,7 +722,7 @@ export interface Api<Options> extends PartnerApi<Options> {
   }>;
   /** Search notifications. GET /operator/v1/notifications */
   searchNotifications(
-    query?: {
+    query?: Paged & {
       partner?: undefined | string;
       state?: undefined | "pending" | "accepted" | "parked";
       reason?: undefined | string;
@@ -745,8 +740,6 @@ export interface Api<Options> extends PartnerApi<Options> {
       result?: undefined | "approved" | "declined";
       amountFrom?: undefined | string;
       amountTo?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
     },
     options?: Options,
   ): Promise<NotificationSearch>;
@@ -780,27 +773,17 @@ export interface Api<Options> extends PartnerApi<Options> {
   sendPartnerTestNotification(id: string, options?: Options): Promise<Notification>;
   /** See which endpoints failed. GET /operator/v1/endpoints */
   searchEndpoints(
-    query?: {
-      partner?: undefined | string;
-      state?: undefined | "closed" | "open" | "gone";
-      after?: undefined | string;
-      limit?: undefined | number;
-    },
+    query?: Paged & { partner?: undefined | string; state?: undefined | "closed" | "open" | "gone" },
     options?: Options,
   ): Promise<EndpointPage>;
   /** Close an endpoint's circuit. POST /operator/v1/endpoints/{id}/close */
   closePartnersEndpoint(id: string, body?: EndpointClosing, options?: Options): Promise<Endpoint>;
   /** Read every event, the oldest first. GET /operator/v1/feed */
-  readFeed(
-    query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
-    options?: Options,
-  ): Promise<EventFeed>;
+  readFeed(query?: Paged & { wait?: undefined | number }, options?: Options): Promise<EventFeed>;
   /** Search transactions. GET /operator/v1/transactions */
   searchTransactions(
-    query?: {
+    query?: Paged & {
       partner?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
       state?: undefined | Status;
       batch?: undefined | string;
       acquirer?: undefined | string;
@@ -811,47 +794,26 @@ export interface Api<Options> extends PartnerApi<Options> {
   inspectTransaction(id: string, options?: Options): Promise<TransactionRecord>;
   /** Search batches. GET /operator/v1/batches */
   searchBatches(
-    query?: {
-      partner?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
-      state?: undefined | "CLOSED";
-    },
+    query?: Paged & { partner?: undefined | string; state?: undefined | "CLOSED" },
     options?: Options,
   ): Promise<BatchesPage>;
   /** See one batch. GET /operator/v1/batches/{id} */
   inspectBatch(id: string, options?: Options): Promise<BatchRecord>;
   /** List settlements in progress. GET /operator/v1/settlements */
   searchSettlements(
-    query?: {
-      partner?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
-      state?: undefined | "waiting" | "sending" | "uploading";
-    },
+    query?: Paged & { partner?: undefined | string; state?: undefined | "waiting" | "sending" | "uploading" },
     options?: Options,
   ): Promise<SettlementsPage>;
   /** Search reversals. GET /operator/v1/reversals */
   searchReversals(
-    query?: {
-      partner?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
-      state?: undefined | "PENDING" | "DONE" | "PARKED";
-    },
+    query?: Paged & { partner?: undefined | string; state?: undefined | "PENDING" | "DONE" | "PARKED" },
     options?: Options,
   ): Promise<ReversalsPage>;
   /** See one reversal. GET /operator/v1/reversals/{id} */
   inspectReversal(id: string, options?: Options): Promise<ReversalRecord>;
   /** Search events. GET /operator/v1/events */
   searchEvents(
-    query?: {
-      partner?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
-      state?: undefined | string;
-      subject?: undefined | string;
-    },
+    query?: Paged & { partner?: undefined | string; state?: undefined | string; subject?: undefined | string },
     options?: Options,
   ): Promise<EventsPage>;
   /** See one event. GET /operator/v1/events/{id} */
@@ -874,21 +836,16 @@ export interface Api<Options> extends PartnerApi<Options> {
   /** Reopen a batch that the acquirer settled after the abort, and that has changed since. POST /operator/v1/settlements/{id}/resolve */
   resolveSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
   /** List clearing files. GET /operator/v1/clearing-files */
-  listClearingFiles(
-    query?: { acquirer?: undefined | string; after?: undefined | string; limit?: undefined | number },
-    options?: Options,
-  ): Promise<ClearingFilePage>;
+  listClearingFiles(query?: Paged & { acquirer?: undefined | string }, options?: Options): Promise<ClearingFilePage>;
   /** See how a clearing file compares with the ledger. GET /operator/v1/clearing-files/{id} */
   inspectClearingFile(id: string, options?: Options): Promise<ClearingFile>;
   /** Search what differs between clearing files and the ledger. GET /operator/v1/clearing-exceptions */
   searchClearingExceptions(
-    query?: {
+    query?: Paged & {
       state?: undefined | "open" | "resolved";
       acquirer?: undefined | string;
       transaction?: undefined | string;
       file?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
     },
     options?: Options,
   ): Promise<ClearingExceptionPage>;
@@ -908,7 +865,7 @@ export interface Api<Options> extends PartnerApi<Options> {
   revokeOperator(id: string, options?: Options): Promise<Operator>;
   /** See who did what. GET /operator/v1/audit */
   searchAudit(
-    query?: {
+    query?: Paged & {
       actor?: undefined | string;
       subject?: undefined | string;
       action?: undefined | string;
@@ -916,8 +873,6 @@ export interface Api<Options> extends PartnerApi<Options> {
       address?: undefined | string;
       from?: undefined | string;
       to?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
     },
     options?: Options,
   ): Promise<AuditPage>;
