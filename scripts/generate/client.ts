@@ -38,16 +38,29 @@ export async function partnerApi(): Promise<GeneratedFile> {
     typesOf(document, schemasUsedBy(operations, document.components.schemas)),
     errorCodes(operations),
     apiOf("PartnerApi", operations),
-    tableOf("PartnerApi", operations),
+    tableOf("keyof PartnerApi<never>", operations),
   ].join("\n\n");
   const text = [notice, importsOf(body, contractTypes, "@paybell/contract"), body].join("\n\n");
   return formatted({ path: "packages/partner/src/api.ts", text });
 }
 
-/** The same of every API that the console's pages call. Those of the partner API are the library's. */
+/** Operations of the operator API that no page calls: commands and programs do. */
+const ofNoPage: readonly string[] = [
+  ...["disablePartner", "removePartner", "putCallbackCertificate", "removeCallbackCertificate"],
+  ...["putAcquirer", "getAcquirer", "removeAcquirer", "inspectTransaction", "inspectEvent", "inspectClearingException"],
+  ...["reportCompletions", "readFeed", "readRestore", "releaseRestore"],
+  ...["proposeRotateKey", "proposeApiKey", "proposeOperator", "proposePartnerChange"],
+];
+
+/**
+ * The same of every API that the console's pages call, and the table of all operations: the audit has their names. Those
+ * of the partner API are the library's.
+ */
 export async function consoleApi(): Promise<GeneratedFile> {
   const document = await openApiDocument();
-  const operations = calledOf(document, /^\/(?:v1|operator\/v1|console)\//);
+  const all = calledOf(document, /^\/(?:v1|operator\/v1|console)\//);
+  const operations = all.filter(({ operationId }) => !ofNoPage.includes(operationId));
+  if (operations.length + ofNoPage.length !== all.length) throw new Error("ofNoPage names an unknown operation");
   const { schemas } = document.components;
   const theirs = schemasUsedBy(calledOf(document, ofPartners), schemas);
   const own = new Set([...schemasUsedBy(operations, schemas)].filter((name) => !theirs.has(name)));
@@ -61,7 +74,7 @@ export async function consoleApi(): Promise<GeneratedFile> {
       "PartnerApi",
       knownOf(Object.entries(document.components.schemas).filter(([name]) => own.has(name))),
     ),
-    tableOf("Api", operations),
+    tableOf("string", all),
   ].join("\n\n");
   const partnerTypes = [...theirs].map(typeName).sort();
   const text = [
@@ -331,12 +344,12 @@ function jsonOf(content: Readonly<Record<string, { readonly schema: Schema }>>):
   return json.schema;
 }
 
-function tableOf(name: string, operations: readonly DocumentedOperation[]): string {
+function tableOf(names: string, operations: readonly DocumentedOperation[]): string {
   const rows = operations.map((operation) => {
     const row = [operation.method, operation.path, inputOf(operation)?.from].filter((cell) => cell !== undefined);
     return `  ${operation.operationId}: [${row.map((cell) => JSON.stringify(cell)).join(", ")}],`;
   });
-  const type = `Readonly<Record<keyof ${name}<never>, readonly string[]>>`;
+  const type = `Readonly<Record<${names}, readonly string[]>>`;
   const meaning = "/** Method, path, and where what is given goes. */";
   return `${meaning}\nexport const operations: ${type} = {\n${rows.join("\n")}\n};`;
 }

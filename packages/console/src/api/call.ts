@@ -64,7 +64,7 @@ export function rememberCsrf(token: string): void {
 type Input = Readonly<Record<string, unknown>> | undefined;
 
 async function send(name: string, args: unknown[]): Promise<unknown> {
-  const [method = "", template = "", from] = operations[name as keyof Api<never>];
+  const [method = "", template = "", from] = operations[name] ?? [];
   const ids = [...template.matchAll(/\{[^{}]+\}/g)].map(() => String(args.shift()));
   const input = (from === undefined ? undefined : args.shift()) as Input;
   const { signal } = (args.shift() ?? {}) as ApiCallOptions;
