@@ -21,29 +21,29 @@ function countHits(count: number, make: () => string): number {
 const below = (limit: number) => Math.floor(Math.random() * limit);
 
 describe("the card guard lets pass", () => {
-  test("a million random UUIDs, with dashes, without, and among others", () => {
-    expect(countHits(400_000, () => randomUUID())).toBe(0);
-    expect(countHits(400_000, () => randomUUID().replaceAll("-", ""))).toBe(0);
-    expect(countHits(100_000, () => JSON.stringify({ reqId: randomUUID(), orders: [randomUUID()] }))).toBe(0);
-    expect(countHits(100_000, () => `${randomUUID()} ${randomUUID().toUpperCase()}`)).toBe(0);
+  test("250,000 random UUIDs, with dashes, without, and among others", () => {
+    expect(countHits(100_000, () => randomUUID())).toBe(0);
+    expect(countHits(100_000, () => randomUUID().replaceAll("-", ""))).toBe(0);
+    expect(countHits(25_000, () => JSON.stringify({ reqId: randomUUID(), orders: [randomUUID()] }))).toBe(0);
+    expect(countHits(25_000, () => `${randomUUID()} ${randomUUID().toUpperCase()}`)).toBe(0);
   });
 
-  test("a million timestamps: every year of them", () => {
+  test("250,000 timestamps: every year of them", () => {
     const moment = () => new Date(below(Date.UTC(2099, 11, 31))).toISOString();
     const compact = (iso: string) => iso.slice(0, 4) + iso.slice(5, 7) + iso.slice(8, 10) + iso.slice(11, 13);
     const digits = (iso: string) => compact(iso) + iso.slice(14, 16) + iso.slice(17, 19);
     expect(digits("2026-11-21T01:02:03.456Z")).toBe("20261121010203");
-    expect(countHits(500_000, () => digits(moment()))).toBe(0);
-    expect(countHits(250_000, () => digits(moment()) + below(1_000).toString().padStart(3, "0"))).toBe(0);
-    expect(countHits(250_000, () => moment().replace("T", " "))).toBe(0);
+    expect(countHits(125_000, () => digits(moment()))).toBe(0);
+    expect(countHits(62_500, () => digits(moment()) + below(1_000).toString().padStart(3, "0"))).toBe(0);
+    expect(countHits(62_500, () => moment().replace("T", " "))).toBe(0);
   });
 
-  test("a million epoch milliseconds, until the year 2096 makes them begin with 4", () => {
+  test("250,000 epoch milliseconds, until the year 2096 makes them begin with 4", () => {
     const limit = 4e12;
-    expect(countHits(1_000_000, () => below(limit).toString())).toBe(0);
+    expect(countHits(250_000, () => below(limit).toString())).toBe(0);
   });
 
-  test("a million IMEIs of the bodies that give them out, though each passes Luhn", () => {
+  test("250,000 IMEIs of the bodies that give them out, though each passes Luhn", () => {
     // 15 digits are a card number only as 34… and 37…, and no reporting body has those.
     const bodies = ["01", "30", "33", "35", "44", "45", "49", "50", "51", "52", "53", "54", "86", "91", "98", "99"];
     const imei = () => {
@@ -51,6 +51,6 @@ describe("the card guard lets pass", () => {
       return digits + luhnCheckDigit(digits);
     };
     expect(luhnCheckDigit("49015420323751")).toBe("8");
-    expect(countHits(1_000_000, imei)).toBe(0);
+    expect(countHits(250_000, imei)).toBe(0);
   });
 });

@@ -162,7 +162,7 @@ async function expectProxy(port: number): Promise<void> {
 }
 
 /** TEST_RESTARTS=20 TEST_TILLS=16 for more: on two cores that is fifty commands a second. */
-const tills = Number(process.env["TEST_TILLS"] ?? 8);
+const tills = Number(process.env["TEST_TILLS"] ?? 4);
 const restarts = Number(process.env["TEST_RESTARTS"] ?? 4);
 
 /** The instances are stopped and started again in turn, the next one as soon as the last one is ready. */
