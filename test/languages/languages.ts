@@ -151,8 +151,7 @@ cp -al "$HOME/.m2/repository" "$out/repository" && rm -rf "$out/repository/examp
 cp -r "$home/example" "$out/project"
 cp "$home/src/test/java/shop/Vectors.java" "$out/project/src/main/java/shop"
 cd "$out/project"
-run() { mvn -B -q "-Dmaven.repo.local=$out/repository" "$@"; }
-run org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file "-Dfile=$(echo "$out"/paybell-*.jar)"
-run compile dependency:build-classpath -Dmdep.outputFile=classpath`;
+install="org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file -Dfile=$(echo "$out"/paybell-*.jar)"
+mvn -B -q "-Dmaven.repo.local=$out/repository" $install compile dependency:build-classpath -Dmdep.outputFile=classpath`;
 
 export const packages: readonly ClientPackage[] = [pythonPackage(), goPackage(), phpPackage(), javaPackage()];
