@@ -84,6 +84,8 @@ export class LedgerBench {
   readonly clock: Clock = { nowMs: () => Date.now() + this.aheadMs, monotonicMs: () => performance.now() };
   /** The offset of the ledger's clock. */
   aheadMs = 0;
+  /** Of each Reversal that is due again: how often it was tried. */
+  readonly postponed = new Map<TransactionId, number>();
   /** Awaited by every message before it is sent, and by every answer before it arrives. */
   onLink: ((what: string) => Promise<unknown>) | undefined;
   #letGo: () => void = () => undefined;
@@ -199,6 +201,14 @@ export class LedgerBench {
     return rows[0];
   }
 
+  /**
+   * Resolves once this try has ended without an end of the Reversal: it may be made due now. Before, the try would
+   * postpone it afterwards, and nothing would try again.
+   */
+  async tried(id: TransactionId, tries: number): Promise<void> {
+    await expect.poll(() => this.postponed.get(id), { interval: 5 }).toBe(tries);
+  }
+
   async reversed(id: TransactionId, code: "00" | "25" = "00"): Promise<void> {
     const isUnknown = code === "25";
     // A 25 is provisional first: its original may have left only a moment ago.
@@ -305,7 +315,17 @@ export class LedgerInstance {
     const key = createSecretKey(Buffer.alloc(32, 8));
     const cards = new CardVault({ cards: new PostgresCards(connections.homes), acquirers, key, log });
     const shared = { transactions, completer, acquirers, cards, log, acquirerTimeoutMs };
-    this.reverser = new Reverser({ ...shared, reversals });
+    this.reverser = new Reverser({
+      ...shared,
+      reversals: {
+        claimDue: (...how) => reversals.claimDue(...how),
+        end: (...how) => reversals.end(...how),
+        async postpone(due, ...how) {
+          await reversals.postpone(due, ...how);
+          bench.postponed.set(due.transactionId, due.tries);
+        },
+      },
+    });
     this.settler = new Settler({ ...shared, settlements });
     const { reverser, settler } = this;
     this.ledger = new Ledger({

@@ -42,7 +42,7 @@ describe("a command that the acquirer does not answer in time", () => {
     const firstVoid = await instance.ended(partner, till.void(sale));
     expect(firstVoid.state).toBe("ERROR");
     for (const tries of [1, 2, 3]) {
-      await expect.poll(async () => (await bench.reversalOf(firstVoid.id))?.tries).toBe(tries);
+      await bench.tried(firstVoid.id, tries);
       expect(await bench.reversalOf(firstVoid.id)).toMatchObject({ state: "PENDING" });
       await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
       await expect(instance.run(partner, till.reversal(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
@@ -141,14 +141,6 @@ describe("a 25 to a Reversal", async () => {
     await patient.query("UPDATE reversals SET left_by = now() - interval '2 hours' WHERE transaction_id = $1", [id]);
   }
 
-  /** A try was answered, and the next one is due. */
-  async function tried(id: TransactionId, tries: number): Promise<void> {
-    // A claim is for longer.
-    const postponed =
-      "SELECT FROM reversals WHERE transaction_id = $1 AND tries = $2 AND due_at < now() + interval '6 s'";
-    await expect.poll(() => patient.query(postponed, [id, tries])).toHaveLength(1);
-  }
-
   test("is provisional while the Sale may still be booked: it is repeated, and undoes the Sale if it is", async () => {
     first.nextFares("SALE", booksLate);
     const sale = await first.ended(own, new LedgerTill().sale());
@@ -188,11 +180,11 @@ describe("a 25 to a Reversal", async () => {
   test("counts whatever was answered since: a 94 then says only that the host did not look for the Sale again", async () => {
     first.nextFares("SALE", { answers: "lost" });
     const sale = await first.ended(own, new LedgerTill().sale());
-    await tried(sale.id, 1);
+    await patient.tried(sale.id, 1);
     for (const [nth, code] of ["91", "94"].entries()) {
       first.nextFares("REVERSAL", { declines: code });
       await patient.runDueNow();
-      await tried(sale.id, nth + 2);
+      await patient.tried(sale.id, nth + 2);
     }
     await pastTheMargin(sale.id);
     first.nextFares("REVERSAL", { declines: "94" });
@@ -204,7 +196,7 @@ describe("a 25 to a Reversal", async () => {
     first.nextFares("SALE", { answers: "lost" });
     first.nextFares("REVERSAL", { declines: "91" });
     const sale = await first.ended(own, new LedgerTill().sale());
-    await tried(sale.id, 1);
+    await patient.tried(sale.id, 1);
     for (const [nth, { code, read }] of [
       { code: "94", read: "94" },
       { code: "25", read: "25" },
@@ -212,7 +204,7 @@ describe("a 25 to a Reversal", async () => {
     ].entries()) {
       first.nextFares("REVERSAL", { declines: code });
       await patient.runDueNow();
-      await tried(sale.id, nth + 2);
+      await patient.tried(sale.id, nth + 2);
       expect(await patient.reversalOf(sale.id)).toMatchObject({ state: "PENDING", code: read });
     }
   });

@@ -66,7 +66,7 @@ export interface ReversalEnd {
 }
 
 export interface ReverserParts {
-  readonly reversals: ReversalStore;
+  readonly reversals: Pick<ReversalStore, "claimDue" | "postpone" | "end">;
   readonly transactions: TransactionStore;
   readonly completer: Completer;
   readonly acquirers: Pick<Acquirers, "of">;

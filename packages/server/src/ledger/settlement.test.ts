@@ -139,13 +139,13 @@ describe("a settlement", () => {
     const settling = await instance.begun(partner, till.settlement());
     await instance.endOf(timedOut);
     for (const tries of [1, 2]) {
-      await expect.poll(async () => (await bench.reversalOf(timedOut.id))?.tries).toBe(tries);
+      await bench.tried(timedOut.id, tries);
       if (tries === 1) await bench.runDueNow();
     }
     answer.go();
     await instance.endOf(slow);
     await bench.runDueNow();
-    await expect.poll(async () => (await bench.reversalOf(timedOut.id))?.tries).toBe(3);
+    await bench.tried(timedOut.id, 3);
     expect((await instance.find(partner, settling.id)).state).toBe("INIT");
     expect(asked.map(({ command }) => command)).not.toContain("SETTLEMENT");
     answersReversals = true;
