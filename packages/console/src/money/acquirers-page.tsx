@@ -50,7 +50,7 @@ export function AcquirersPage() {
 }
 
 function Registered({ one, inDoubt }: { readonly one: AcquirerState; readonly inDoubt: InDoubtCounts | undefined }) {
-  const mac = one.profile["mac"] as { readonly algorithm?: string; readonly keyExchange?: object } | null | undefined;
+  const mac = one.profile["mac"] as Mac;
   return (
     <Panel title={one.name} actions={<ItsTransactions name={one.name} />} flush>
       <Stack gap="sm" className="inside">
@@ -122,10 +122,9 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-function macOf(
-  mac: { readonly algorithm?: string; readonly keyExchange?: object } | null | undefined,
-  hasKey: boolean,
-) {
+type Mac = { readonly algorithm?: string; readonly keyExchange?: object } | null | undefined;
+
+function macOf(mac: Mac, hasKey: boolean) {
   if (mac == null) return "none";
   const keys = mac.keyExchange == null ? "under the registered key" : "new keys come over the link";
   return `${mac.algorithm ?? ""}, ${hasKey ? keys : "its key is missing"}`;

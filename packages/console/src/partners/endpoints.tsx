@@ -88,8 +88,8 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
 const soonMs = 14 * 86_400_000;
 const owners = {
   server: "The endpoint's server",
-  client: "Ours, which it asks for",
-  authority: "An authority that alone is trusted for it",
+  client: "Our client certificate for",
+  authority: "A trusted authority for",
 } as const;
 
 const certificateColumns: readonly ListColumn<EndpointCertificates["items"][number]>[] = [

@@ -104,7 +104,7 @@ export function Welcome({ children }: { readonly children: ReactNode }) {
     <main className="welcome">
       <section className="story" aria-label="Paybell">
         <Bell size={56} />
-        <p className="claim">Every payment told. None lost.</p>
+        <p className="claim">Every payment notified. None lost.</p>
         <p>
           Who received what, when, and if not, why: for each notification, from its command to the answer that counted.
         </p>
