@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../packages/server/src/ids.ts";
 import { type Database, openDatabase } from "../../packages/server/src/store/database/database.ts";
 import { findHomes } from "../../packages/server/src/store/database/homes.ts";
-import { PostgresReversals } from "../../packages/server/src/store/reversals/reversals.ts";
+import { postgresReversals } from "../../packages/server/src/store/reversals/reversals.ts";
 import { prepareSchema } from "../../packages/server/src/store/schema/migrate.ts";
-import { PostgresComparisons } from "../../packages/server/src/store/settlements/comparisons.ts";
-import { PostgresSettlements } from "../../packages/server/src/store/settlements/settlements.ts";
-import { PostgresWaitingReports, releaseReport } from "../../packages/server/src/store/transactions/due.ts";
+import { postgresComparisons } from "../../packages/server/src/store/settlements/comparisons.ts";
+import { postgresSettlements } from "../../packages/server/src/store/settlements/settlements.ts";
+import { postgresWaitingReports, releaseReport } from "../../packages/server/src/store/transactions/due.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -26,21 +26,21 @@ afterAll(async () => {
 test("what is due is claimed in every home", async () => {
   const { homes: all } = homes;
   const stores = [
-    new PostgresReversals(all),
-    new PostgresWaitingReports(all),
-    new PostgresSettlements(all),
-    new PostgresComparisons(all),
+    postgresReversals(all),
+    postgresWaitingReports(all),
+    postgresSettlements(all),
+    postgresComparisons(all),
   ];
   for (const store of stores) expect(await store.claimDue(10, 1_000), store.constructor.name).toEqual([]);
 });
 
 test("the transaction of a stray answer is looked for in every home", async () => {
-  const reversals = new PostgresReversals(homes.homes);
+  const reversals = postgresReversals(homes.homes);
   for (const tid of ["T0000001", ""]) expect(await reversals.undecided(tid, "000042")).toEqual([]);
 });
 
 test("a Reversal is postponed, ended, tried again and decided by a person", async () => {
-  const reversals = new PostgresReversals(homes.homes);
+  const reversals = postgresReversals(homes.homes);
   const [partnerId, transactionId] = [newId<"partner">(), newId<"transaction">()];
   const due = { partnerId, transactionId, tries: 1, queuedAtMs: 0, lastCode: "", sinceLeftMs: 0 };
   await reversals.queue(partnerId, transactionId, newId());
@@ -54,6 +54,5 @@ test("a Reversal is postponed, ended, tried again and decided by a person", asyn
 test("a report that waited is released", async () => {
   const [partnerId, id] = [newId<"partner">(), newId<"transaction">()];
   const values = [partnerId, id, null, null, null, "{}"];
-  const { rows } = await homes.homes.of(partnerId).engine.query({ ...releaseReport, values });
-  expect(rows).toEqual([]);
+  expect(await releaseReport.rows(homes.homes.of(partnerId).engine, values)).toEqual([]);
 });

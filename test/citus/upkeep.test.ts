@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Database, openDatabase } from "../../packages/server/src/store/database/database.ts";
 import { findHomes } from "../../packages/server/src/store/database/homes.ts";
-import { PostgresFigures } from "../../packages/server/src/store/deliveries/figures.ts";
+import { postgresFigures } from "../../packages/server/src/store/deliveries/figures.ts";
 import { Partitions } from "../../packages/server/src/store/schema/partitions.ts";
-import { PostgresCards } from "../../packages/server/src/store/transactions/cards.ts";
+import { sweepCards } from "../../packages/server/src/store/transactions/cards.ts";
 import { LedgerRetention } from "../../packages/server/src/store/transactions/retention.ts";
 import { reportedSale, sale } from "../support/commands.ts";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
@@ -45,8 +45,8 @@ test("expired rows are dropped in every home, and pending notifications keep the
   await queryHomes(database, "UPDATE cards SET look_at = now()");
   await queryHomes(database, "UPDATE endpoints SET updated_at = now() - interval '119 days'");
 
-  await new PostgresFigures(homes.homes).dropOld(clock.nowMs());
-  await new PostgresCards(homes.homes).sweep(30);
+  await postgresFigures(homes.homes).dropOld(clock.nowMs());
+  await sweepCards(homes.homes, 30);
   const done = await new Partitions({
     homes: homes.homes,
     clock,

@@ -43,20 +43,21 @@ import type { MasterKey } from "./partners/master-key.ts";
 import type { PartnerDirectory } from "./partners/partner.ts";
 import type { PartnerRegistry } from "./partners/registry.ts";
 import { ownsTheSchema } from "./programs/check.ts";
-import { PostgresCurrentCounts } from "./store/current-counts.ts";
+import { postgresCurrentCounts } from "./store/current-counts.ts";
 import { PostgresListener } from "./store/database/client.ts";
 import { findHomes } from "./store/database/homes.ts";
 import { failureKindOf } from "./store/database/transaction.ts";
+import { announceEndpoints } from "./store/deliveries/circuits.ts";
 import { PostgresTrouble } from "./store/deliveries/pending-status.ts";
-import { PostgresLeases } from "./store/leases.ts";
-import { PostgresHistory } from "./store/notifications/history.ts";
-import { PostgresNotifications } from "./store/notifications/notifications.ts";
-import { PostgresEndedSessions } from "./store/operators/ended-sessions.ts";
-import { PostgresOperators } from "./store/operators/operators.ts";
+import { postgresLeases } from "./store/leases.ts";
+import { postgresHistory } from "./store/notifications/history.ts";
+import { postgresNotifications } from "./store/notifications/notifications.ts";
+import { postgresEndedSessions } from "./store/operators/ended-sessions.ts";
+import { postgresOperators } from "./store/operators/operators.ts";
 import { mayChangeSchema } from "./store/schema/inspection.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
-import { PostgresStatements } from "./store/transactions/statements.ts";
+import { postgresStatements } from "./store/transactions/statements.ts";
 import { readReqId } from "./store/transactions/transactions.ts";
 
 /** `api`: commands and reports only. `delivery`: notifications only. */
@@ -141,7 +142,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     closing.push(() => listener.stop());
     const lease = new Lease({
-      store: new PostgresLeases(() => listener.connection()),
+      store: postgresLeases(() => listener.connection()),
       clock: systemClock,
       timers: systemTimers,
       onTrouble: warn("the lease could not be renewed"),
@@ -178,7 +179,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       partnerMetrics.know(partnerId);
       directory.invalidate(partnerId).catch(warn("a partner could not be refreshed"));
     });
-    const notificationStore = new PostgresNotifications(database, partitions);
+    const notificationStore = postgresNotifications(database, partitions);
     const arrivals = new LongPolls({
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
@@ -192,7 +193,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       });
     const intake = openIntakes(infrastructure, { reports, directory, sandbox, isRegisteredDevice });
     const proofs = new ProofSigner(partners.proofKey);
-    const counts = new PostgresCurrentCounts(database.homes);
+    const counts = postgresCurrentCounts(database.homes);
     const standing = serviceStatusOf({ status, counts, partitions, metricsPartners: config.metricsPartners });
     const callbacks = {
       connect: endpointConnections({
@@ -218,7 +219,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       newReqId: randomUUID,
       onDue(partnerId) {
         hints.due({ partnerId });
-        endpoints.announce().catch(warn("a probe could not be announced"));
+        announceEndpoints(database.pool).catch(warn("a probe could not be announced"));
       },
     });
     const { clearing, clearingIntake } = wireClearing(infrastructure, {
@@ -267,8 +268,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       endpoints,
       restores,
       archive: partners.archive,
-      history: new PostgresHistory(database.homes),
-      statements: new Statements(new PostgresStatements(database.homes), systemClock.nowMs, config.ledgerDays),
+      history: postgresHistory(database.homes),
+      statements: new Statements(postgresStatements(database.homes), systemClock.nowMs, config.ledgerDays),
       certifications: new Certifications(callbacks),
       certificatesOf: (partner) => certificatesOf(partner, callbacks.connect),
       urlChange: new UrlChange({ ...callbacks, registry, newReqId: randomUUID }),
@@ -285,9 +286,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           acquirers: acquirerDetails(options.acquirerName, acquirers),
         }),
       systemOnly: !runsCommands,
-      operators: new Operators(new PostgresOperators(database.pool, partners.rowSeals), systemClock),
+      operators: new Operators(postgresOperators(database.pool, partners.rowSeals), systemClock),
       proposals: partners.proposals,
-      endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
+      endedSessions: new EndedSessions(postgresEndedSessions(database.pool), systemClock),
       oidc: OidcSignIn.of(config, egressFetch(config)),
       audit: partners.audit,
       feed: feed.feed,

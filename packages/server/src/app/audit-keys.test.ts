@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { appendTo, byService, verifyAudit } from "../operators/audit.ts";
 import { MasterKey } from "../partners/master-key.ts";
-import { PostgresPartners } from "../store/partners/partners.ts";
+import { postgresPartners } from "../store/partners/partners.ts";
 import { auditKeyVersions, openAuditKeys, rotateAuditKey, sealedAudit } from "./audit-keys.ts";
 
 const connections = await openTestDatabase({ as: "service" });
 const masterKey = MasterKey.generate();
-const store = new PostgresPartners(connections);
+const store = postgresPartners(connections);
 let nowMs = Date.UTC(2026, 10, 21);
 const openKeys = () => openAuditKeys(masterKey, store, () => nowMs);
 const versions = async () =>

@@ -16,11 +16,11 @@ import { FigureCounter } from "../notifications/overview.ts";
 import type { CachedPartners } from "../partners/directory.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { PostgresListener } from "../store/database/client.ts";
-import { PostgresCircuits, PostgresEndpoints } from "../store/deliveries/circuits.ts";
+import { postgresCircuits, postgresEndpoints } from "../store/deliveries/circuits.ts";
 import { PostgresDeliveries } from "../store/deliveries/deliveries.ts";
-import { PostgresFigures } from "../store/deliveries/figures.ts";
+import { postgresFigures } from "../store/deliveries/figures.ts";
 import { PendingStatus } from "../store/deliveries/pending-status.ts";
-import { PostgresShards } from "../store/deliveries/shards.ts";
+import { postgresShards } from "../store/deliveries/shards.ts";
 import { readReqId } from "../store/transactions/transactions.ts";
 import type { Traces } from "../tracing/traces.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -53,7 +53,7 @@ const flushEveryMs = 2_000;
 /** Wires delivery: the worker, and the hints to it and to those of other processes. */
 export function wireDelivery(infrastructure: Infrastructure, partners: PartnerParts, options: DeliveryOptions) {
   const { database, config, metrics, closing, warn } = infrastructure;
-  const figures = new PostgresFigures(database.homes);
+  const figures = postgresFigures(database.homes);
   const counter = new FigureCounter(figures);
   const backpressure = new Backpressure({
     isBusy: busyShareOf(busyShare),
@@ -73,7 +73,7 @@ export function wireDelivery(infrastructure: Infrastructure, partners: PartnerPa
   metrics.onRead(async () => metrics.loopBusySeconds.set(performance.eventLoopUtilization().active / 1_000));
   let flushing: ReturnType<typeof setInterval> | undefined;
   closing.push(() => clearInterval(flushing));
-  const endpoints = new PostgresEndpoints(database, { alerting: infrastructure.alerting });
+  const endpoints = postgresEndpoints(database, { alerting: infrastructure.alerting });
   return {
     worker,
     hints,
@@ -141,8 +141,8 @@ function openWorker(
   });
   const worker = new DeliveryWorker({
     store,
-    shards: new PostgresShards(database.engine, () => listener.connection()),
-    circuits: new PostgresCircuits(database.homes),
+    shards: postgresShards(database.engine, () => listener.connection()),
+    circuits: postgresCircuits(database.homes),
     homes: database.homes.all.length,
     lease,
     partners: deliveryPartners,

@@ -4,7 +4,7 @@ import { EventFeed } from "../feed/feed.ts";
 import { FeedStream } from "../feed/stream.ts";
 import { feedTarget } from "../feed/targets.ts";
 import type { AuditStore } from "../operators/audit.ts";
-import { PostgresFeed, PostgresFeedPositions } from "../store/feed.ts";
+import { postgresFeed, postgresFeedPositions } from "../store/feed.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
@@ -15,7 +15,7 @@ export function wireFeed(
   { database, config, alerts, metrics, log, closing }: Infrastructure,
   audit: Pick<AuditStore, "following">,
 ): { readonly feed: EventFeed; start(): void; stop(): Promise<void> } {
-  const open = () => new EventFeed(database.homes.all.map((home) => new PostgresFeed(home)));
+  const open = () => new EventFeed(database.homes.all.map((home) => postgresFeed(home)));
   const feed = open();
   const { feedUrl } = config;
   if (feedUrl === null) return { feed, start: () => undefined, stop: async () => feed.stop() };
@@ -28,7 +28,7 @@ export function wireFeed(
   const stream = new FeedStream({
     feed: open(),
     audit,
-    positions: new PostgresFeedPositions(database.pool),
+    positions: postgresFeedPositions(database.pool),
     lock,
     open: () => feedTarget(feedUrl),
     nowMs: () => systemClock.monotonicMs(),

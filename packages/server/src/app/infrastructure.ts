@@ -1,4 +1,5 @@
 import { Alerts } from "../alerts/alerts.ts";
+import type { EventStore } from "../alerts/store.ts";
 import { Restores } from "../backups/restores.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -10,7 +11,7 @@ import { ownVersion } from "../programs/process.ts";
 import { type Database, openDatabase } from "../store/database/database.ts";
 import type { GroupCommitHooks } from "../store/database/group-commit.ts";
 import type { HomeAddress } from "../store/database/homes.ts";
-import { PostgresEvents } from "../store/events.ts";
+import { postgresEvents } from "../store/events.ts";
 import { PostgresRestores } from "../store/restores.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { isAlerting, openAlertTargets } from "./alerts.ts";
@@ -27,7 +28,7 @@ export interface Infrastructure {
   readonly metrics: Metrics;
   readonly partnerMetrics: PartnerMetrics;
   readonly alerts: Alerts;
-  readonly events: PostgresEvents;
+  readonly events: EventStore;
   /** Undefined: the settings name no collector of traces. */
   readonly tracing: Tracing | undefined;
   /** Outgoing connections go through it; undefined: they are direct. */
@@ -67,7 +68,7 @@ export async function openInfrastructure(
   });
   closing.push(() => database.close());
   const alerting = isAlerting(config);
-  const events = new PostgresEvents(database.homes);
+  const events = postgresEvents(database.homes);
   const egressProxy = egressProxyOf(config, {
     onNotOpened: (kind) => metrics.egressFailures.inc({ kind }),
     onFailure: (detail) => {

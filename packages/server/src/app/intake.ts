@@ -14,7 +14,7 @@ import { makeFolders } from "../intake/file-drop/progress.ts";
 import type { IntakeParts } from "../intake/items.ts";
 import { type KafkaConnection, KafkaIntake } from "../intake/kafka.ts";
 import type { Notifications } from "../notifications/notifications.ts";
-import { PostgresClearing } from "../store/clearing/clearing.ts";
+import { postgresClearing } from "../store/clearing/clearing.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
 import type { NamedAcquirer } from "./configured-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -130,7 +130,7 @@ export function wireClearing(
     return found && readProfile(JSON.stringify(found.profile));
   };
   const clearing = new Clearing({
-    store: new PostgresClearing(database, { alerting }),
+    store: postgresClearing(database, { alerting }),
     layoutOf: async (acquirer) => {
       const profile = await profileOf(acquirer);
       return profile === undefined ? undefined : layoutIn(profile);

@@ -14,13 +14,13 @@ import { TerminalAcquirers } from "../ledger/terminal-acquirers.ts";
 import { UnmatchedAnswers } from "../ledger/unmatched-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
-import { PostgresReversals } from "../store/reversals/reversals.ts";
-import { PostgresComparisons } from "../store/settlements/comparisons.ts";
-import { PostgresSettlements } from "../store/settlements/settlements.ts";
-import { PostgresCards } from "../store/transactions/cards.ts";
+import { postgresReversals } from "../store/reversals/reversals.ts";
+import { postgresComparisons } from "../store/settlements/comparisons.ts";
+import { postgresSettlements } from "../store/settlements/settlements.ts";
+import { postgresCards, sweepCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
-import { PostgresDueKinds, PostgresWaitingReports } from "../store/transactions/due.ts";
-import { PostgresMoney } from "../store/transactions/search.ts";
+import { postgresDueKinds, postgresWaitingReports } from "../store/transactions/due.ts";
+import { postgresMoney } from "../store/transactions/search.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { type DeliveryParts, deliveryNotifier } from "./delivery.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -53,13 +53,13 @@ export function wireLedger(
     macOf: (notification) => contents.of(notification),
   });
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
-  const reversals = new PostgresReversals(database.homes, { alerting });
+  const reversals = postgresReversals(database.homes, { alerting });
   const { acquirerTimeoutMs, preAuthDays } = config;
-  const cardStore = new PostgresCards(database.homes);
+  const cardStore = postgresCards(database.homes);
   const cards = new CardVault({ cards: cardStore, acquirers, key: cardKey, log });
   const shared = { transactions, completer, acquirers, cards, log, acquirerTimeoutMs };
   const reverser = new Reverser({ ...shared, reversals, onEnded });
-  const settlements = new PostgresSettlements(database.homes);
+  const settlements = postgresSettlements(database.homes);
   const settler = new Settler({ ...shared, settlements });
   const ledger = new Ledger({
     ...shared,
@@ -98,11 +98,11 @@ export function wireLedger(
     sandbox,
     isRegisteredDevice,
   });
-  const comparer = new Comparer({ comparisons: new PostgresComparisons(database.homes), directory, metrics, log });
-  const waiting = new PostgresWaitingReports(database.homes);
+  const comparer = new Comparer({ comparisons: postgresComparisons(database.homes), directory, metrics, log });
+  const waiting = postgresWaitingReports(database.homes);
   const waitingReports = new WaitingReports({ waiting, transactions, completions, directory, notifier, metrics, log });
   const money = new MoneyOperations({
-    store: new PostgresMoney(database.homes),
+    store: postgresMoney(database.homes),
     reversals,
     reverser,
     settler,
@@ -113,7 +113,7 @@ export function wireLedger(
     ledger.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
   };
   const dueWatch = new DueWatch({
-    store: new PostgresDueKinds(database.homes),
+    store: postgresDueKinds(database.homes),
     log,
     wake: {
       commands: takeOver,
@@ -124,6 +124,17 @@ export function wireLedger(
     },
   });
   closing.push(() => dueWatch.stop());
-  const sweepCards = () => cardStore.sweep(preAuthDays);
-  return { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards, unmatched };
+  const sweep = () => sweepCards(database.homes, preAuthDays);
+  return {
+    ledger,
+    reports,
+    reverser,
+    settler,
+    comparer,
+    waitingReports,
+    dueWatch,
+    money,
+    sweepCards: sweep,
+    unmatched,
+  };
 }

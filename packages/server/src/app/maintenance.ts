@@ -3,11 +3,11 @@ import { systemClock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { dropOldAudit } from "../operators/audit.ts";
-import { PostgresFigures } from "../store/deliveries/figures.ts";
+import { postgresFigures } from "../store/deliveries/figures.ts";
 import { ContentSealing } from "../store/notifications/content-sealing.ts";
 import type { PostgresAudit } from "../store/operators/audit.ts";
 import type { RowSeals } from "../store/operators/row-seals.ts";
-import { PostgresPartners } from "../store/partners/partners.ts";
+import { postgresCertificates } from "../store/partners/partners.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 import { LedgerRetention } from "../store/transactions/retention.ts";
 import { learnAuditKeysEveryMs } from "./audit-keys.ts";
@@ -62,9 +62,9 @@ export function startMaintenance(infrastructure: Infrastructure, parts: Maintena
     ledgerDays: config.ledgerDays,
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
-  const figures = new PostgresFigures(database.homes);
+  const figures = postgresFigures(database.homes);
   const contentSealing = new ContentSealing({ ...database, contents: parts.contents });
-  const certificates = new PostgresPartners(database);
+  const certificates = postgresCertificates(database.homes);
   const acquirerWatch = new AcquirerWatch(parts.acquirers, alerts);
   const shardWatch = new ShardWatch(alerts);
   const tasks: readonly Task[] = [

@@ -3,6 +3,7 @@ import { PartnerMessages, type PartnerMessagesParts } from "../callbacks/partner
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/rules.ts";
 import { ContentMac } from "../delivery/content-mac.ts";
+import type { PartnerId } from "../ids.ts";
 import type { Troubles } from "../notifications/trouble.ts";
 import { auditIn, byService, entryText } from "../operators/audit.ts";
 import { ApiKeys } from "../partners/api-keys.ts";
@@ -13,12 +14,12 @@ import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/ma
 import { PartnerRegistry } from "../partners/registry.ts";
 import { defaultSettings } from "../partners/settings.ts";
 import { ownVersion } from "../programs/process.ts";
-import { PostgresProposals } from "../store/operators/proposals.ts";
+import { postgresProposals } from "../store/operators/proposals.ts";
 import { RowSeals } from "../store/operators/row-seals.ts";
-import { PostgresPartnerArchive } from "../store/partners/archive.ts";
-import { PostgresPartnerMessages } from "../store/partners/messages.ts";
-import { PostgresPartners } from "../store/partners/partners.ts";
-import { PostgresTerminals } from "../store/terminals/terminals.ts";
+import { postgresPartnerArchive } from "../store/partners/archive.ts";
+import { postgresPartnerMessages } from "../store/partners/messages.ts";
+import { postgresPartners } from "../store/partners/partners.ts";
+import { isRegisteredDevice, postgresTerminals } from "../store/terminals/terminals.ts";
 import { mailServerOf } from "./alerts.ts";
 import { auditKeyVersions, openAuditKeys, sealedAudit } from "./audit-keys.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -28,7 +29,7 @@ export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 /** Wires partners, their settings and their keys. Rejects if the master key is another one. */
 export async function wirePartners(infrastructure: Infrastructure, masterKey: MasterKey) {
   const { database, config, log, sandbox, alerts, closing, warn } = infrastructure;
-  const values = new PostgresPartners(database);
+  const values = postgresPartners(database);
   await requireFittingMasterKey(masterKey, values);
   const contents = new ContentMac(await keptKey(masterKey, values, "notification contents"), ({ partnerId, id }) =>
     alerts.record({ kind: "content_changed", partnerId, subjectId: id, detail: {} }),
@@ -56,8 +57,8 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     onSealed: (atMs) => contents.requiredSince(atMs),
   });
   await rowSeals.sealDatabase().catch(warn("the database could not be sealed: it is tried again every hour"));
-  const store = new PostgresPartners(database, rowSeals);
-  const terminals = new PostgresTerminals(database.homes);
+  const store = postgresPartners(database, rowSeals);
+  const terminals = postgresTerminals(database.homes);
   // In production only the operator registers a terminal of the acquirer.
   const terminalsOf = sandbox ? ("open" as const) : ("registered" as const);
   const defaults = { ...defaultSettings, terminals: terminalsOf, retry: config.retrySeconds };
@@ -84,7 +85,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
   });
   const archive = new PartnerArchive({
     registry,
-    store: new PostgresPartnerArchive(database),
+    store: postgresPartnerArchive(database),
     changed: (id) => directory.invalidate(id),
   });
   const apiKeys = new ApiKeys(store, systemClock, (id) => directory.invalidate(id));
@@ -108,7 +109,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     contents,
     audit,
     auditStore,
-    proposals: new PostgresProposals(
+    proposals: postgresProposals(
       database.pool,
       (seq, hash, mac) => mac !== null && auditKeys.isRight(mac, entryText(seq, hash)),
     ),
@@ -117,7 +118,8 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     cardKey,
     acquirerSessionKey,
     terminals,
-    isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
+    isRegisteredDevice: (partnerId: PartnerId, deviceId: string) =>
+      isRegisteredDevice(database.homes, partnerId, deviceId),
   };
 }
 
@@ -137,7 +139,7 @@ export function wirePartnerMessages(
   const messages = new PartnerMessages({
     ...parts,
     troubles: { all: () => troubles.all(partnersMax), of: (id) => troubles.of(id) },
-    store: new PostgresPartnerMessages(database.pool),
+    store: postgresPartnerMessages(database.pool),
     async mail(mail: Mail, signal) {
       if (mailServer === undefined) return "PAYBELL_ALERT_MAIL_URL is not set any more";
       // Loaded only when needed, as for alerts.

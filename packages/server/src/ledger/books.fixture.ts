@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import { PostgresStatements } from "../store/transactions/statements.ts";
+import { postgresStatements } from "../store/transactions/statements.ts";
 import type { BankBooks, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import { Statements } from "./statements.ts";
 
@@ -105,7 +105,7 @@ function expectRefundsWithinCharges(rows: readonly Row[]): void {
 
 /** The statements of these days, together, move what stands in the ledger. */
 async function expectStatementsToAgree(bench: LedgerBench, partner: Partner, rows: readonly Row[]): Promise<void> {
-  const statements = new Statements(new PostgresStatements(bench.connections.homes), Date.now, 400);
+  const statements = new Statements(postgresStatements(bench.connections.homes), Date.now, 400);
   const nets = new Map<string, bigint>();
   const listed: string[] = [];
   for (const daysAgo of [1, 0]) {

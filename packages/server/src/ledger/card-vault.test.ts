@@ -6,7 +6,7 @@ import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { type ChainId, newId } from "../ids.ts";
 import { createLog } from "../log.ts";
-import { PostgresCards } from "../store/transactions/cards.ts";
+import { postgresCards, sweepCards } from "../store/transactions/cards.ts";
 import { CardVault } from "./card-vault.ts";
 import { bookUnmatched, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./store.ts";
@@ -20,7 +20,7 @@ let ends: () => void;
 const bench = await LedgerBench.open({ wantsCards: true });
 const instance = await bench.start();
 const partner = await bench.partner({ refunds: "notified" });
-const cards = new PostgresCards(bench.connections.homes);
+const cards = postgresCards(bench.connections.homes);
 afterAll(() => bench.close());
 beforeEach(() => {
   till = new LedgerTill();
@@ -41,7 +41,7 @@ const askedFor = (command: AcquirerMessage["command"]) => asked.filter((message)
 /** Whether the card of a transaction is still stored after a sweep. */
 async function isKept({ chainId }: Transaction): Promise<boolean> {
   await bench.query("UPDATE cards SET look_at = now()");
-  await cards.sweep(preAuthDays);
+  await sweepCards(bench.connections.homes, preAuthDays);
   return (await cards.find(partner.id, [chainId])).size === 1;
 }
 

@@ -21,13 +21,13 @@ import { createMetrics } from "../metrics.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
 import { type Database, openDatabase } from "../store/database/database.ts";
-import { PostgresReversals } from "../store/reversals/reversals.ts";
+import { postgresReversals } from "../store/reversals/reversals.ts";
 import { createHistory, insertLease } from "../store/rows.fixture.ts";
-import { PostgresSettlements } from "../store/settlements/settlements.ts";
-import { PostgresTerminals } from "../store/terminals/terminals.ts";
-import { PostgresCards } from "../store/transactions/cards.ts";
+import { postgresSettlements } from "../store/settlements/settlements.ts";
+import { postgresTerminals } from "../store/terminals/terminals.ts";
+import { postgresCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
-import { PostgresDueKinds } from "../store/transactions/due.ts";
+import { postgresDueKinds } from "../store/transactions/due.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { CardVault } from "./card-vault.ts";
 import { Completer } from "./completer.ts";
@@ -279,8 +279,8 @@ export class LedgerInstance {
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
     const completions = life.of(new PostgresCompletions(connections.homes));
-    const reversals = life.of(new PostgresReversals(connections.homes));
-    const settlements = life.of<SettlementStore>(new PostgresSettlements(connections.homes));
+    const reversals = life.of(postgresReversals(connections.homes));
+    const settlements = life.of<SettlementStore>(postgresSettlements(connections.homes));
     this.settlements = settlements;
     const { approvals, wantsCards = options.wantsCards, reversalMarginMs } = this.link;
     const acquirer = life.of<Acquirer>({
@@ -313,7 +313,7 @@ export class LedgerInstance {
       metrics: this.#metrics,
     });
     const key = createSecretKey(Buffer.alloc(32, 8));
-    const cards = new CardVault({ cards: new PostgresCards(connections.homes), acquirers, key, log });
+    const cards = new CardVault({ cards: postgresCards(connections.homes), acquirers, key, log });
     const shared = { transactions, completer, acquirers, cards, log, acquirerTimeoutMs };
     this.reverser = new Reverser({
       ...shared,
@@ -333,7 +333,7 @@ export class LedgerInstance {
       reversals,
       reverser,
       settler,
-      terminals: new TerminalAcquirers(new PostgresTerminals(connections.homes), acquirers),
+      terminals: new TerminalAcquirers(postgresTerminals(connections.homes), acquirers),
       lease,
       clock,
       metrics: this.#metrics,
@@ -348,7 +348,7 @@ export class LedgerInstance {
     this.settler.start();
     const nothing = () => undefined;
     this.#dueWatch = new DueWatch({
-      store: life.of(new PostgresDueKinds(connections.homes)),
+      store: life.of(postgresDueKinds(connections.homes)),
       log,
       wake: {
         commands: nothing,

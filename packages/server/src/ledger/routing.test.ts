@@ -3,7 +3,7 @@ import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { SimulatedBank } from "../acquirer/simulator/bank.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { completeTerminal } from "../partners/terminal.ts";
-import { PostgresTerminals } from "../store/terminals/terminals.ts";
+import { postgresTerminals } from "../store/terminals/terminals.ts";
 import { LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 
 const preAuthDays = 30;
@@ -26,7 +26,7 @@ for (const name of names.slice(1)) {
 }
 const instance = await started();
 const partner = await bench.partner({ refunds: "notified" });
-const terminals = new PostgresTerminals(bench.connections.homes);
+const terminals = postgresTerminals(bench.connections.homes);
 afterAll(() => bench.close());
 beforeEach(() => {
   till = new LedgerTill();

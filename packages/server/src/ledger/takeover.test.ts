@@ -3,7 +3,7 @@ import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import type { LeaseId } from "../ids.ts";
 import { believedMs, Lease } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
-import { PostgresLeases } from "../store/leases.ts";
+import { postgresLeases } from "../store/leases.ts";
 import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { CrashPoint } from "./life.fixture.ts";
 
@@ -367,8 +367,8 @@ describe("an instance that lives", () => {
     const instance = await bench.start();
     const connection = await bench.connections.connectDirectly();
     let lives = true;
-    const leases = new PostgresLeases(() => Promise.resolve(connection));
-    const store = new PostgresLeases(() => (lives ? Promise.resolve(connection) : Promise.reject(new Error("gone"))));
+    const leases = postgresLeases(() => Promise.resolve(connection));
+    const store = postgresLeases(() => (lives ? Promise.resolve(connection) : Promise.reject(new Error("gone"))));
     let ms = 0;
     const beats: (() => void)[] = [];
     const shared = {

@@ -14,7 +14,7 @@ import { requireFittingMasterKey } from "../partners/master-key.ts";
 import type { Database } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import { type ChangedRow, RowSeals } from "../store/operators/row-seals.ts";
-import { PostgresPartners } from "../store/partners/partners.ts";
+import { postgresPartners } from "../store/partners/partners.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { withExistingDatabase, withStore } from "./database.ts";
 import { openMasterKey } from "./master-key.ts";
@@ -35,7 +35,7 @@ export interface VerifiedAudit extends Verified {
 export function verifyAuditOf(config: Config, signal: AbortSignal, expect?: AuditHead): Promise<VerifiedAudit> {
   const verify = async (audit: PostgresAudit, database: Database): Promise<VerifiedAudit> => {
     const masterKey = config.masterKey === null ? undefined : await openMasterKey(config);
-    const keys = masterKey && (await existingAuditKeys(masterKey, new PostgresPartners(database)));
+    const keys = masterKey && (await existingAuditKeys(masterKey, postgresPartners(database)));
     const verified = await verifyAudit(audit, { keys, expect });
     if (keys === undefined) return { ...verified, macs: "not verified", changedRows: [] };
     const seals = new RowSeals({
@@ -54,7 +54,7 @@ export function verifyAuditOf(config: Config, signal: AbortSignal, expect?: Audi
 /** `paybell audit rotate-key`: the next version of the key of its MACs. */
 export function rotateAuditKeyOf(config: Config, signal: AbortSignal): Promise<RotatedAuditKey> {
   const rotate = async (_: PostgresAudit, database: Database) => {
-    const [masterKey, store] = [await openMasterKey(config), new PostgresPartners(database)];
+    const [masterKey, store] = [await openMasterKey(config), postgresPartners(database)];
     await requireFittingMasterKey(masterKey, store);
     const keys = await openAuditKeys(masterKey, store);
     return await rotateAuditKey(masterKey, store, sealedAudit(database, keys), systemClock.nowMs());

@@ -8,8 +8,8 @@ import { VaultTransit } from "../kms/vault-transit.ts";
 import { appendTo, byService } from "../operators/audit.ts";
 import { MasterKey, type ReSealed, resealAll } from "../partners/master-key.ts";
 import type { Database } from "../store/database/database.ts";
-import { PostgresPartners } from "../store/partners/partners.ts";
-import { PostgresReSeal } from "../store/partners/reseal.ts";
+import { postgresPartners } from "../store/partners/partners.ts";
+import { postgresReSeal } from "../store/partners/reseal.ts";
 import { withExistingDatabase, withStore } from "./database.ts";
 import { unlessAborted } from "./process.ts";
 
@@ -45,8 +45,8 @@ export async function rotateMasterKeyOf(
 ): Promise<ReSealed> {
   const masterKey = await unlessAborted(signal, openMasterKey(config));
   const rotate = async (database: Database) => {
-    const done = await resealAll(new PostgresReSeal(database.pool), masterKey, onBatch);
-    const auditKeys = await openAuditKeys(masterKey, new PostgresPartners(database));
+    const done = await resealAll(postgresReSeal(database.pool), masterKey, onBatch);
+    const auditKeys = await openAuditKeys(masterKey, postgresPartners(database));
     await appendTo(sealedAudit(database, auditKeys), {
       atMs: Date.now(),
       ...byService,

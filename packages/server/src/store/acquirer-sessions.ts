@@ -2,48 +2,34 @@ import type { Pool } from "pg";
 import type { AcquirerHealth } from "../acquirer/acquirer.ts";
 import type { SessionHolder, SessionStore } from "../acquirer/session/one-session.ts";
 import type { Database } from "./database/database.ts";
+import { prepared } from "./database/statement.ts";
 
 // If it is held, nothing is changed, and the holder is returned.
-const claim = {
-  name: "claim_session",
-  text: `
-    WITH taken AS (
-      INSERT INTO acquirer_sessions AS s (acquirer, lease_id) VALUES ($1, $2)
-      ON CONFLICT (acquirer) DO UPDATE SET lease_id = excluded.lease_id, is_up = false,
-        is_signed_off = false, detail = ''
-      WHERE s.lease_id IS NULL
-      RETURNING lease_id, is_up, is_signed_off, detail)
-    SELECT lease_id, is_up, is_signed_off, detail FROM taken
-    UNION ALL
-    SELECT lease_id, is_up, is_signed_off, detail FROM acquirer_sessions
-    WHERE acquirer = $1 AND NOT EXISTS (SELECT FROM taken)`,
-};
+const claim = prepared<Row>(`
+  WITH taken AS (
+    INSERT INTO acquirer_sessions AS s (acquirer, lease_id) VALUES ($1, $2)
+    ON CONFLICT (acquirer) DO UPDATE SET lease_id = excluded.lease_id, is_up = false,
+      is_signed_off = false, detail = ''
+    WHERE s.lease_id IS NULL
+    RETURNING lease_id, is_up, is_signed_off, detail)
+  SELECT lease_id, is_up, is_signed_off, detail FROM taken
+  UNION ALL
+  SELECT lease_id, is_up, is_signed_off, detail FROM acquirer_sessions
+  WHERE acquirer = $1 AND NOT EXISTS (SELECT FROM taken)`);
 
-const find = {
-  name: "find_session",
-  text: "SELECT lease_id, is_up, is_signed_off, detail FROM acquirer_sessions WHERE acquirer = $1",
-};
+const find = prepared<Row>("SELECT lease_id, is_up, is_signed_off, detail FROM acquirer_sessions WHERE acquirer = $1");
 
-const describeHolder = {
-  name: "describe_session",
-  text: `
-    UPDATE acquirer_sessions SET is_up = $3, detail = $4, is_signed_off = $5
-    WHERE acquirer = $1 AND lease_id = $2`,
-};
+const describeHolder = prepared(`
+  UPDATE acquirer_sessions SET is_up = $3, detail = $4, is_signed_off = $5
+  WHERE acquirer = $1 AND lease_id = $2`);
 
-const release = {
-  name: "release_session",
-  text: "UPDATE acquirer_sessions SET lease_id = NULL WHERE acquirer = $1 AND lease_id = $2",
-};
+const release = prepared("UPDATE acquirer_sessions SET lease_id = NULL WHERE acquirer = $1 AND lease_id = $2");
 
 // PostgreSQL commits transactions with a NOTIFY one after the other. A text outlives no crash anyway, so that none of
 // them need wait for the disk.
-const publish = {
-  name: "publish_session_message",
-  text: `
-    SELECT count(pg_notify('paybell_session', text))
-    FROM (SELECT set_config('synchronous_commit', 'off', true)) AS not_durable, unnest($1::text[]) AS text`,
-};
+const publish = prepared(`
+  SELECT count(pg_notify('paybell_session', text))
+  FROM (SELECT set_config('synchronous_commit', 'off', true)) AS not_durable, unnest($1::text[]) AS text`);
 /** Bound on payloads in one statement, each of up to 8 kB. */
 const payloadsMax = 100;
 
@@ -74,20 +60,20 @@ export class PostgresAcquirerSessions implements SessionStore {
   }
 
   async claim(acquirer: string, leaseId: string): Promise<SessionHolder> {
-    return holderIn(await this.#engine.query<Row>({ ...claim, values: [acquirer, leaseId] }));
+    return holderOf(await claim.first(this.#engine, [acquirer, leaseId]));
   }
 
   async holder(acquirer: string): Promise<SessionHolder> {
-    return holderIn(await this.#engine.query<Row>({ ...find, values: [acquirer] }));
+    return holderOf(await find.first(this.#engine, [acquirer]));
   }
 
   async describe(acquirer: string, leaseId: string, health: AcquirerHealth): Promise<void> {
     const { ok, isSignedOff = false, detail } = health;
-    await this.#engine.query({ ...describeHolder, values: [acquirer, leaseId, ok, detail, isSignedOff] });
+    await describeHolder.run(this.#engine, [acquirer, leaseId, ok, detail, isSignedOff]);
   }
 
   async release(acquirer: string, leaseId: string): Promise<void> {
-    await this.#engine.query({ ...release, values: [acquirer, leaseId] });
+    await release.run(this.#engine, [acquirer, leaseId]);
   }
 
   /**
@@ -110,7 +96,7 @@ export class PostgresAcquirerSessions implements SessionStore {
       const batch = next.filter(({ isWanted }) => isWanted());
       for (const one of next) if (!batch.includes(one)) one.reject(new Error("It was not sent in time"));
       if (batch.length === 0) continue;
-      const sent = this.#engine.query({ ...publish, values: [batch.map(({ text }) => text)] });
+      const sent = publish.run(this.#engine, [batch.map(({ text }) => text)]);
       await sent.then(
         () => batch.forEach(({ resolve }) => void resolve()),
         (error: unknown) => batch.forEach(({ reject }) => void reject(error)),
@@ -120,8 +106,7 @@ export class PostgresAcquirerSessions implements SessionStore {
   }
 }
 
-function holderIn({ rows }: { readonly rows: readonly Row[] }): SessionHolder {
-  const [row] = rows;
+function holderOf(row: Row | undefined): SessionHolder {
   if (row === undefined) return nobody;
   const { lease_id: leaseId, is_up: isUp, is_signed_off: isMarked, detail } = row;
   // An older version, as the holder, does not take the mark away.

@@ -13,7 +13,7 @@ import { systemClock } from "../clock.ts";
 import { AddressGuard } from "../delivery/transport/addresses.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
-import { PostgresEvents } from "./events.ts";
+import { postgresEvents } from "./events.ts";
 
 interface Received {
   readonly headers: IncomingHttpHeaders;
@@ -29,6 +29,7 @@ const event: NewEvent = { kind: "parked", partnerId: newId(), subjectId: newId()
 const pool = () => connections.pool;
 
 const connections = await openTestDatabase();
+const stored = postgresEvents(connections.homes);
 const server = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -75,7 +76,7 @@ function alertsWith(parts: Partial<AlertsParts> = {}): Watched {
   let tell: () => void = () => undefined;
   const recorded: EventKind[] = [];
   const alerts = new Alerts({
-    store: new PostgresEvents(connections.homes),
+    store: postgresEvents(connections.homes),
     targets: async () => [webhookTarget(url, key, systemClock, rulesOf(["127.0.0.1/32"]))],
     quietS: 0,
     clock: { nowMs: () => Date.now() },
@@ -157,13 +158,11 @@ describe("an alert", () => {
     answer = (response) => response.writeHead(500).end("no");
     const delaysS: number[] = [];
     // Remembers each delay, and waits for none.
-    class Hurried extends PostgresEvents {
-      override retry(alert: Alert, delayS: number): Promise<void> {
-        delaysS.push(delayS);
-        return super.retry(alert, 0);
-      }
-    }
-    const { alerts, sent } = alertsWith({ store: new Hurried(connections.homes) });
+    const retry = (alert: Alert, delayS: number) => {
+      delaysS.push(delayS);
+      return stored.retry(alert, 0);
+    };
+    const { alerts, sent } = alertsWith({ store: { ...stored, retry } });
     alerts.start();
     await alerts.record(event);
     for (let tries = 1; tries <= 7; tries += 1) expect(await sent()).toBe(false);
@@ -171,7 +170,7 @@ describe("an alert", () => {
   });
 
   test("is due again when its delay is over, which counts from now", async () => {
-    const store = new PostgresEvents(connections.homes);
+    const store = postgresEvents(connections.homes);
     await store.record([event], true);
     const [alert] = await store.claimDue(1, 40);
     const startedMs = performance.now();
@@ -269,7 +268,7 @@ describe("an alert", () => {
   });
 
   test("taken by an instance that died is sent by another when its lease is over", async () => {
-    const dead = new PostgresEvents(connections.homes);
+    const dead = postgresEvents(connections.homes);
     const { alerts, sent } = alertsWith();
     await alerts.record(event);
     expect(await dead.claimDue(5, 40)).toHaveLength(1);
@@ -380,18 +379,16 @@ describe("an event", () => {
       await pool().query("TRUNCATE events");
       const [failed, recorded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       let isAway = true;
-      class Failing extends PostgresEvents {
-        override async record(events: readonly NewEvent[], alert: boolean): Promise<void> {
-          // Written, and the answer lost.
-          if (isAway) await super.record(events, alert);
-          if (isAway) failed.resolve();
-          if (isAway) throw new Error("the database is away");
-          await super.record(events, alert);
-          recorded.resolve();
-        }
-      }
+      const record = async (events: readonly NewEvent[], alert: boolean) => {
+        // Written, and the answer lost.
+        if (isAway) await stored.record(events, alert);
+        if (isAway) failed.resolve();
+        if (isAway) throw new Error("the database is away");
+        await stored.record(events, alert);
+        recorded.resolve();
+      };
       const pollMs = ending === "later" ? 20 : 600_000;
-      const { alerts } = alertsWith({ store: new Failing(connections.homes), targets: undefined, pollMs });
+      const { alerts } = alertsWith({ store: { ...stored, record }, targets: undefined, pollMs });
       await alerts.record(event);
       await failed.promise;
       isAway = false;
@@ -403,7 +400,7 @@ describe("an event", () => {
 
   test("that cannot be recorded is logged, and breaks nothing", async () => {
     const logged: object[] = [];
-    const store = new PostgresEvents(connections.homes);
+    const store = postgresEvents(connections.homes);
     const { alerts } = alertsWith({ store, log: { warn: (fields) => void logged.push(fields) } });
     await alerts.record({ ...event, subjectId: "not an id" });
     expect(logged).toHaveLength(1);

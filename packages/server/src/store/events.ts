@@ -5,72 +5,54 @@ import { type EventId, lowestId, newId, nilId, type PartnerId, shardOf } from ".
 import type { RecordedEvent } from "../notifications/store.ts";
 import { queryAlongIndexes } from "./database/along-indexes.ts";
 import type { Homes } from "./database/homes.ts";
+import { prepared } from "./database/statement.ts";
 
 /** The service itself, or all partners together, in keys that need a partner. */
 export const serviceId = nilId as PartnerId;
 
-const insert = {
-  name: "insert_events",
-  text: `
-    INSERT INTO events (partner_id, id, kind, subject_id, detail, alert_due_at)
-    SELECT i.partner_id, i.id, i.kind, i.subject_id, i.detail, CASE WHEN i.alert
-      THEN greatest(now(), i.quiet_until) END
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::jsonb[], $6::boolean[], $7::timestamptz[])
-      AS i (partner_id, id, kind, subject_id, detail, alert, quiet_until)
-    ON CONFLICT DO NOTHING`,
-};
+const insert = prepared(`
+  INSERT INTO events (partner_id, id, kind, subject_id, detail, alert_due_at)
+  SELECT i.partner_id, i.id, i.kind, i.subject_id, i.detail, CASE WHEN i.alert
+    THEN greatest(now(), i.quiet_until) END
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::jsonb[], $6::boolean[], $7::timestamptz[])
+    AS i (partner_id, id, kind, subject_id, detail, alert, quiet_until)
+  ON CONFLICT DO NOTHING`);
 
 // A statement of its own: Citus 13 makes no valid statement of an INSERT that reads a table and asks for the time.
-const quietTimes = {
-  name: "quiet_times",
-  text: "SELECT q.kind, q.until::text FROM alert_quiet q WHERE q.kind = ANY ($1::text[])",
-};
+const quietTimes = prepared<{ kind: EventKind; until: string }>(
+  "SELECT q.kind, q.until::text FROM alert_quiet q WHERE q.kind = ANY ($1::text[])",
+);
 
 // Several instances see the same condition: only one of them reports it.
-const recordedSince = {
-  name: "recorded_since",
-  text: `
-    SELECT EXISTS (
-      SELECT FROM events WHERE partner_id = $1 AND id >= $2 AND kind = $3) AS recorded`,
-};
+const recordedSince = prepared<{ recorded: boolean }>(`
+  SELECT EXISTS (
+    SELECT FROM events WHERE partner_id = $1 AND id >= $2 AND kind = $3) AS recorded`);
 
 // Alerts that were tried together are tried together again, with nothing added, because some channels may have accepted
 // them.
-const takeDue = {
-  name: "take_due_alerts",
-  text: `
-    WITH head AS (
-      SELECT d.id, d.kind, d.alert_group FROM events d WHERE d.alert_due_at <= now()
-      ORDER BY d.alert_due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
-    members AS (
-      SELECT d.partner_id, d.id, h.id AS head_id FROM head h JOIN events d ON d.kind = h.kind
-        AND d.alert_due_at <= now() AND d.alert_group IS NOT DISTINCT FROM h.alert_group
-      ORDER BY d.alert_due_at LIMIT $1 FOR UPDATE OF d SKIP LOCKED)
-    UPDATE events e SET alert_due_at = now() + $2 * interval '1 second', alert_tries = e.alert_tries + 1,
-      alert_group = coalesce(e.alert_group, m.head_id)
-    FROM members m WHERE e.partner_id = m.partner_id AND e.id = m.id
-    RETURNING e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.alert_tries, e.alert_group, e.created_at`,
-};
+const takeDue = prepared<AlertRow>(`
+  WITH head AS (
+    SELECT d.id, d.kind, d.alert_group FROM events d WHERE d.alert_due_at <= now()
+    ORDER BY d.alert_due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
+  members AS (
+    SELECT d.partner_id, d.id, h.id AS head_id FROM head h JOIN events d ON d.kind = h.kind
+      AND d.alert_due_at <= now() AND d.alert_group IS NOT DISTINCT FROM h.alert_group
+    ORDER BY d.alert_due_at LIMIT $1 FOR UPDATE OF d SKIP LOCKED)
+  UPDATE events e SET alert_due_at = now() + $2 * interval '1 second', alert_tries = e.alert_tries + 1,
+    alert_group = coalesce(e.alert_group, m.head_id)
+  FROM members m WHERE e.partner_id = m.partner_id AND e.id = m.id
+  RETURNING e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.alert_tries, e.alert_group, e.created_at`);
 
-const beQuiet = {
-  name: "be_quiet",
-  text: `
-    INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
-    ON CONFLICT (kind) DO UPDATE SET until = excluded.until`,
-};
+const beQuiet = prepared(`
+  INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
+  ON CONFLICT (kind) DO UPDATE SET until = excluded.until`);
 
 // An instance that claimed it since counts one more try: then our result is ignored, unless it was delivered.
-const settle = {
-  name: "settle_alert",
-  text: `
-    UPDATE events SET alert_due_at = NULL WHERE alert_group = $1 AND alert_due_at IS NOT NULL`,
-};
-const retry = {
-  name: "retry_alert",
-  text: `
-    UPDATE events SET alert_due_at = now() + $3 * interval '1 second'
-    WHERE alert_group = $1 AND alert_tries = $2 AND alert_due_at IS NOT NULL`,
-};
+const settle = prepared(`
+  UPDATE events SET alert_due_at = NULL WHERE alert_group = $1 AND alert_due_at IS NOT NULL`);
+const retry = prepared(`
+  UPDATE events SET alert_due_at = now() + $3 * interval '1 second'
+  WHERE alert_group = $1 AND alert_tries = $2 AND alert_due_at IS NOT NULL`);
 
 // Sorted separately: with their order in the query, a plan scanned all events of the partner.
 const aboutSubjects = `
@@ -98,18 +80,15 @@ export async function insertEvents(
 ): Promise<void> {
   const alerting = new Set(events.map(({ kind }) => kind).filter((kind) => alert && alertKinds.includes(kind)));
   const quiet = await readQuietTimes(database, alerting);
-  await database.query({
-    ...insert,
-    values: [
-      events.map((event) => event.partnerId ?? serviceId),
-      events.map((event) => event.id ?? newId<"event">()),
-      events.map((event) => event.kind),
-      events.map((event) => event.subjectId),
-      events.map((event) => JSON.stringify(event.detail)),
-      events.map((event) => alerting.has(event.kind)),
-      events.map((event) => quiet.get(event.kind) ?? null),
-    ],
-  });
+  await insert.run(database, [
+    events.map((event) => event.partnerId ?? serviceId),
+    events.map((event) => event.id ?? newId<"event">()),
+    events.map((event) => event.kind),
+    events.map((event) => event.subjectId),
+    events.map((event) => JSON.stringify(event.detail)),
+    events.map((event) => alerting.has(event.kind)),
+    events.map((event) => quiet.get(event.kind) ?? null),
+  ]);
 }
 
 /** The end of the quiet time of each kind. A string, because a Date would truncate the microseconds. */
@@ -118,8 +97,7 @@ async function readQuietTimes(
   kinds: ReadonlySet<EventKind>,
 ): Promise<ReadonlyMap<EventKind, string>> {
   if (kinds.size === 0) return new Map();
-  type QuietRow = { readonly kind: EventKind; readonly until: string };
-  const { rows } = await database.query<QuietRow>({ ...quietTimes, values: [[...kinds]] });
+  const rows = await quietTimes.rows(database, [[...kinds]]);
   return new Map(rows.map(({ kind, until }) => [kind, until]));
 }
 
@@ -131,53 +109,46 @@ export async function readEvents(
   rowsMax: number,
 ): Promise<readonly RecordedEvent[]> {
   type EventRow = Pick<AlertRow, "kind" | "detail" | "created_at">;
-  const { rows } = await queryAlongIndexes<EventRow>(pool, aboutSubjects, [partnerId, subjectIds, rowsMax]);
-  return rows.reverse().map(({ kind, detail, created_at: at }) => ({ kind, detail, atMs: at.getTime() }));
+  const rows = await queryAlongIndexes<EventRow>(pool, aboutSubjects, [partnerId, subjectIds, rowsMax]);
+  return rows.toReversed().map(({ kind, detail, created_at: at }) => ({ kind, detail, atMs: at.getTime() }));
 }
 
 /** Events, and alerts to be sent, in PostgreSQL. */
-export class PostgresEvents implements EventStore {
-  readonly #homes: Homes;
+export function postgresEvents(homes: Homes): EventStore {
+  return {
+    async record(events, alert) {
+      const shardOfEvent = ({ partnerId }: NewEvent) => shardOf(partnerId ?? serviceId);
+      await homes.askAbout(events, shardOfEvent, async ({ pool }, some) => {
+        if (some.length > 0) await insertEvents(pool, some, alert);
+        return [];
+      });
+    },
 
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
+    async wasRecordedSince(kind, sinceMs) {
+      const row = await recordedSince.first(homes.of(serviceId).pool, [serviceId, lowestId(sinceMs), kind]);
+      return row?.recorded ?? false;
+    },
 
-  async record(events: readonly NewEvent[], alert: boolean): Promise<void> {
-    const shardOfEvent = ({ partnerId }: NewEvent) => shardOf(partnerId ?? serviceId);
-    await this.#homes.askAbout(events, shardOfEvent, async ({ pool }, some) => {
-      if (some.length > 0) await insertEvents(pool, some, alert);
+    async claimDue(rowsMax, leaseS) {
+      // A group belongs to one home: the next home is tried if this one has nothing due.
+      for (const { pool } of homes.all) {
+        const rows = await takeDue.rows(pool, [rowsMax, leaseS]);
+        if (rows.length > 0) return rows.map(readAlert);
+      }
       return [];
-    });
-  }
+    },
 
-  async wasRecordedSince(kind: EventKind, sinceMs: number): Promise<boolean> {
-    const { rows } = await this.#homes.of(serviceId).pool.query<{ recorded: boolean }>({
-      ...recordedSince,
-      values: [serviceId, lowestId(sinceMs), kind],
-    });
-    return rows[0]?.recorded ?? false;
-  }
+    async settle({ groupId, kind, partnerId }, quietS) {
+      const { pool } = homes.of(partnerId ?? serviceId);
+      if (quietS > 0) await beQuiet.run(pool, [kind, await timeIn(pool, quietS)]);
+      await settle.run(pool, [groupId]);
+    },
 
-  async claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {
-    // A group belongs to one home: the next home is tried if this one has nothing due.
-    for (const { pool } of this.#homes.all) {
-      const { rows } = await pool.query<AlertRow>({ ...takeDue, values: [rowsMax, leaseS] });
-      if (rows.length > 0) return rows.map(readAlert);
-    }
-    return [];
-  }
-
-  async settle({ groupId, kind, partnerId }: Alert, quietS: number): Promise<void> {
-    const { pool } = this.#homes.of(partnerId ?? serviceId);
-    if (quietS > 0) await pool.query({ ...beQuiet, values: [kind, await timeIn(pool, quietS)] });
-    await pool.query({ ...settle, values: [groupId] });
-  }
-
-  async retry({ groupId, partnerId, tries }: Alert, delayS: number): Promise<void> {
-    const { pool } = this.#homes.of(partnerId ?? serviceId);
-    await pool.query({ ...retry, values: [groupId, tries, delayS] });
-  }
+    async retry({ groupId, partnerId, tries }, delayS) {
+      const { pool } = homes.of(partnerId ?? serviceId);
+      await retry.run(pool, [groupId, tries, delayS]);
+    },
+  };
 }
 
 /**

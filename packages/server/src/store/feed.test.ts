@@ -5,10 +5,10 @@ import { EventFeed, type FeedEvent, type FeedPage } from "../feed/feed.ts";
 import { newId } from "../ids.ts";
 import { writeCursor } from "../notifications/pull.ts";
 import { insertEvents } from "./events.ts";
-import { PostgresFeed } from "./feed.ts";
+import { postgresFeed } from "./feed.ts";
 
 const { pool, homes } = await openTestDatabase();
-const feed = new EventFeed(homes.all.map((home) => new PostgresFeed(home)));
+const feed = new EventFeed(homes.all.map((home) => postgresFeed(home)));
 const limit = 100;
 
 function event(name: string): NewEvent {
@@ -70,7 +70,7 @@ test("a wait ends with the first event, or with its time", async () => {
 });
 
 test("a stop ends the waits, and a caller that is gone waits no longer", async () => {
-  const own = new EventFeed(homes.all.map((home) => new PostgresFeed(home)));
+  const own = new EventFeed(homes.all.map((home) => postgresFeed(home)));
   const { next: after } = await own.read({ after: "now", limit });
   const gone = new AbortController();
   const [one, other] = [gone.signal, new AbortController().signal].map((signal) =>
@@ -91,7 +91,7 @@ test("a cursor of another kind is refused", async () => {
 test("a cursor ahead of everything committed is refused: the database was set back since", async () => {
   const [home] = homes.all;
   if (home === undefined) throw new Error("there is no home");
-  const { cluster, horizon, nowMs } = await new PostgresFeed(home).history();
+  const { cluster, horizon, nowMs } = await postgresFeed(home).history();
   const after = writeCursor({ position: { xid: horizon + 1_000_000_000n, id: newId() }, asOfMs: nowMs }, cluster);
   await expect(feed.read({ after, limit })).rejects.toMatchObject({ code: "cursor_from_another_history" });
 });

@@ -1,9 +1,8 @@
 import type { Pool } from "pg";
 import type { EventKind, NewEvent } from "../events.ts";
-import type { FeedRow, FeedStore } from "../feed/feed.ts";
+import type { FeedStore } from "../feed/feed.ts";
 import type { FeedPosition, FeedPositions } from "../feed/stream.ts";
 import type { EventId, PartnerId } from "../ids.ts";
-import type { HistoryPoint } from "../notifications/store.ts";
 import { queryAlongIndexes } from "./database/along-indexes.ts";
 import { serviceId } from "./events.ts";
 import { readHistory } from "./notifications/page.ts";
@@ -23,52 +22,40 @@ interface EventRow {
   readonly xid: string;
 }
 
-export class PostgresFeed implements FeedStore {
-  readonly #pool: Pool;
+export function postgresFeed({ pool }: { readonly pool: Pool }): FeedStore {
+  return {
+    history: () => readHistory(pool),
 
-  constructor({ pool }: { readonly pool: Pool }) {
-    this.#pool = pool;
-  }
-
-  history(): ReturnType<FeedStore["history"]> {
-    return readHistory(this.#pool);
-  }
-
-  async page(after: HistoryPoint, horizon: bigint, rowsMax: number): Promise<readonly FeedRow[]> {
-    if (rowsMax === 0) return [];
-    const values = [String(after.xid), after.id, String(horizon), rowsMax];
-    const { rows } = await queryAlongIndexes<EventRow>(this.#pool, page, values);
-    return rows.map((row) => ({
-      event: {
-        id: row.id,
-        kind: row.kind,
-        partnerId: row.partner_id === serviceId ? null : row.partner_id,
-        subjectId: row.subject_id,
-        detail: row.detail,
-        at: row.created_at.toISOString(),
-      },
-      xid: BigInt(row.xid),
-    }));
-  }
+    async page(after, horizon, rowsMax) {
+      if (rowsMax === 0) return [];
+      const values = [String(after.xid), after.id, String(horizon), rowsMax];
+      const rows = await queryAlongIndexes<EventRow>(pool, page, values);
+      return rows.map((row) => ({
+        event: {
+          id: row.id,
+          kind: row.kind,
+          partnerId: row.partner_id === serviceId ? null : row.partner_id,
+          subjectId: row.subject_id,
+          detail: row.detail,
+          at: row.created_at.toISOString(),
+        },
+        xid: BigInt(row.xid),
+      }));
+    },
+  };
 }
 
 /** The position up to which the feed was written: one row. */
-export class PostgresFeedPositions implements FeedPositions {
-  readonly #pool: Pool;
+export function postgresFeedPositions(pool: Pool): FeedPositions {
+  return {
+    read: async () => (await pool.query<FeedPosition>("SELECT events, audit FROM feed_position")).rows[0],
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
-  }
-
-  async read(): Promise<FeedPosition | undefined> {
-    return (await this.#pool.query<FeedPosition>("SELECT events, audit FROM feed_position")).rows[0];
-  }
-
-  async write({ events, audit }: FeedPosition): Promise<void> {
-    await this.#pool.query(
-      `INSERT INTO feed_position (events, audit) VALUES ($1, $2)
-       ON CONFLICT (one) DO UPDATE SET events = excluded.events, audit = excluded.audit`,
-      [events, audit],
-    );
-  }
+    async write({ events, audit }) {
+      await pool.query(
+        `INSERT INTO feed_position (events, audit) VALUES ($1, $2)
+         ON CONFLICT (one) DO UPDATE SET events = excluded.events, audit = excluded.audit`,
+        [events, audit],
+      );
+    },
+  };
 }

@@ -10,7 +10,7 @@ import { newId } from "../ids.ts";
 import { Lease } from "../leases/lease.ts";
 import { PostgresListener } from "./database/client.ts";
 import { openDatabase } from "./database/database.ts";
-import { PostgresLeases } from "./leases.ts";
+import { postgresLeases } from "./leases.ts";
 
 async function openLeases() {
   const { url, drop } = await createDatabase();
@@ -19,7 +19,7 @@ async function openLeases() {
   onTestFinished(() => database.close());
   const connection = await database.connectDirectly();
   onTestFinished(() => connection.end());
-  return { database, leases: new PostgresLeases(() => Promise.resolve(connection)) };
+  return { database, leases: postgresLeases(() => Promise.resolve(connection)) };
 }
 
 test("a lease says who holds it, is inserted once, and beats until it is removed", async () => {
@@ -105,7 +105,7 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
   const troubles: unknown[] = [];
   const lost: unknown[] = [];
   const lease = new Lease({
-    store: new PostgresLeases(() => listener.connection()),
+    store: postgresLeases(() => listener.connection()),
     clock: systemClock,
     timers: systemTimers,
     onTrouble: (error) => troubles.push(error),

@@ -4,10 +4,10 @@ import { outcomeOf } from "../delivery/delivery.fixture.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import type { DeliveryOutcome, QueueRead } from "../delivery/store.ts";
 import { newId, shardOf } from "../ids.ts";
-import { PostgresCircuits } from "./deliveries/circuits.ts";
+import { postgresCircuits } from "./deliveries/circuits.ts";
 import { PostgresDeliveries } from "./deliveries/deliveries.ts";
-import { PostgresShards } from "./deliveries/shards.ts";
-import { PostgresNotifications } from "./notifications/notifications.ts";
+import { postgresShards } from "./deliveries/shards.ts";
+import { postgresNotifications } from "./notifications/notifications.ts";
 import { type CarriedOut, watchPlans } from "./plans.fixture.ts";
 import {
   createHistory,
@@ -18,9 +18,9 @@ import {
   sampleReport,
 } from "./rows.fixture.ts";
 import { Partitions } from "./schema/partitions.ts";
-import { PostgresComparisons } from "./settlements/comparisons.ts";
+import { postgresComparisons } from "./settlements/comparisons.ts";
 import { PostgresCompletions } from "./transactions/completions.ts";
-import { PostgresDueKinds } from "./transactions/due.ts";
+import { postgresDueKinds } from "./transactions/due.ts";
 import { PostgresTransactions } from "./transactions/transactions.ts";
 
 /** Numbers of pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */
@@ -45,11 +45,11 @@ const partnerId = await insertPartner(pool);
 const leaseId = await insertLease(pool);
 const completions = new PostgresCompletions(connections.homes);
 const deliveries = new PostgresDeliveries(connections.homes);
-const comparisons = new PostgresComparisons(connections.homes);
-const circuits = new PostgresCircuits(connections.homes);
-const shards = new PostgresShards(connections.engine, () => connections.connectDirectly());
+const comparisons = postgresComparisons(connections.homes);
+const circuits = postgresCircuits(connections.homes);
+const shards = postgresShards(connections.engine, () => connections.connectDirectly());
 const transactions = new PostgresTransactions(connections);
-const dueKinds = new PostgresDueKinds(connections.homes);
+const dueKinds = postgresDueKinds(connections.homes);
 
 beforeEach(() => {
   engine.length = 0;
@@ -212,7 +212,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["outcomes of every kind", ["DELETE FROM pending p USING unnest", "DELETE FROM parked p"], recordMixed],
   ["what is postponed", ["delay_ms * interval"], postpone],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
-  ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
+  ["circuits changed by hand", ["e.control_no > 0\n  ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
   ["the kinds of due work", ["t.notify_at <= now()"], () => dueKinds.due()],
   ["the map of the shards", ["FROM shards s WHERE s.lease_id = l.id"], () => shards.map(leaseId)],
   [
@@ -270,7 +270,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
       proofDays: 400,
       contents: { isAsCommitted: () => true },
     });
-    const store = new PostgresNotifications(connections, partitions);
+    const store = postgresNotifications(connections, partitions);
     await several(() => completions.report(sampleReport(partnerId)));
     people.length = 0;
     const { horizon } = await store.history(partnerId);

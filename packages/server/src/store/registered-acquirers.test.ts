@@ -8,10 +8,10 @@ import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import { MasterKey, resealAll } from "../partners/master-key.ts";
 import { completeTerminal } from "../partners/terminal.ts";
 import { openDatabase } from "./database/database.ts";
-import { PostgresReSeal } from "./partners/reseal.ts";
+import { postgresReSeal } from "./partners/reseal.ts";
 import { PostgresAcquirers } from "./registered-acquirers.ts";
 import { insertPartner } from "./rows.fixture.ts";
-import { PostgresTerminals } from "./terminals/terminals.ts";
+import { postgresTerminals } from "./terminals/terminals.ts";
 
 const path = join(import.meta.dirname, "../../../../docs/operator/acquirer-profile.json");
 const profile = { ...JSON.parse(readFileSync(path, "utf8")), mac: { algorithm: "x9.19", networkMessages: true } };
@@ -48,7 +48,7 @@ test("a registered acquirer is shown without its key, which is stored sealed, an
 test("a rotation of the master key seals its keys anew", async () => {
   await registry.put("rotated", input);
   const during = new MasterKey(newRaw, [oldRaw]);
-  expect((await resealAll(new PostgresReSeal(connections.pool), during)).notOpened).toBe(0);
+  expect((await resealAll(postgresReSeal(connections.pool), during)).notOpened).toBe(0);
   const stored = await store.find("rotated");
   if (stored === undefined) throw new Error("it is registered");
   const after = new AcquirerRegistry(store, new MasterKey(newRaw));
@@ -74,7 +74,7 @@ test("the key that came last is kept alone, and goes with its acquirer", async (
 
 test("one that a terminal names, or a Reversal goes to, is not removed", async () => {
   await registry.put("used", input);
-  const terminals = new PostgresTerminals(connections.homes);
+  const terminals = postgresTerminals(connections.homes);
   const partnerId = await insertPartner(connections.pool);
   const put = (acquirer: string) => terminals.upsert(partnerId, completeTerminal("T1", { mid: "M1", acquirer }), 30);
   await put("used");

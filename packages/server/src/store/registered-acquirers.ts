@@ -8,6 +8,7 @@ import type {
 } from "../acquirer/registered/registry.ts";
 import type { Database } from "./database/database.ts";
 import type { Homes } from "./database/homes.ts";
+import { planned } from "./database/statement.ts";
 import { inTransaction } from "./database/transaction.ts";
 import { appendEntry, seen } from "./operators/acting.ts";
 
@@ -16,30 +17,30 @@ const selectAcquirers = `
   FROM acquirers a JOIN sealed_values s ON s.name = 'acquirer ' || a.name`;
 
 // A rotation of the master key seals it again meanwhile, or waits: in either case the newer secrets remain.
-const keepSecrets = `
+const keepSecrets = planned(`
   INSERT INTO sealed_values (name, sealed) VALUES ('acquirer ' || $1::text, $2)
-  ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed`;
+  ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed`);
 
-const dropMacKeys = "DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ')";
+const dropMacKeys = planned("DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ')");
 
 // `excluded.updated_at` is the column's default, now(): Citus allows no now() in DO UPDATE.
-const upsert = `
+const upsert = planned(`
   INSERT INTO acquirers AS a (name, profile, hosts, tls, ca, certificate, version) VALUES ($1, $2, $3, $4, $5, $6, $7)
   ON CONFLICT (name) DO UPDATE SET profile = excluded.profile, hosts = excluded.hosts, tls = excluded.tls,
-    ca = excluded.ca, certificate = excluded.certificate, version = excluded.version, updated_at = excluded.updated_at`;
+    ca = excluded.ca, certificate = excluded.certificate, version = excluded.version, updated_at = excluded.updated_at`);
 
 // Terminals with open batches refer to it: a terminal changes its acquirer only without them. A Reversal may run
 // longer, because a late approval repeats it.
-const usedIn = `
+const usedIn = planned(`
   SELECT FROM (SELECT) AS one
   WHERE EXISTS (SELECT FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '')
     OR EXISTS (
       SELECT FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
-      WHERE r.state = 'PENDING' AND t.acquirer = $1)`;
+      WHERE r.state = 'PENDING' AND t.acquirer = $1)`);
 
-const terminalsOf = `
+const terminalsOf = planned<AcquirerTerminal>(`
   SELECT t.partner_id AS "partnerId", t.tid, t.mid, t.merchant_name AS "merchantName"
-  FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '' ORDER BY t.partner_id, t.tid LIMIT $2`;
+  FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '' ORDER BY t.partner_id, t.tid LIMIT $2`);
 
 interface Row {
   readonly name: string;
@@ -78,9 +79,7 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   async terminals(name: string, rowsMax: number): Promise<readonly AcquirerTerminal[]> {
-    const rows = await this.#homes.gather(
-      async ({ pool }) => (await pool.query<AcquirerTerminal>(terminalsOf, [name, rowsMax])).rows,
-    );
+    const rows = await this.#homes.gather(({ pool }) => terminalsOf.rows(pool, [name, rowsMax]));
     const keyOf = ({ partnerId, tid }: AcquirerTerminal) => `${partnerId} ${tid}`;
     return [...rows].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)).slice(0, rowsMax);
   }
@@ -92,8 +91,8 @@ export class PostgresAcquirers implements AcquirerStore {
     return this.#locked(name, async (client) => {
       const { rows } = await client.query<{ count: number }>("SELECT count(*)::integer AS count FROM acquirers");
       const { sealed, profile, hosts, tls, ca, certificate } = next(await findWith(client, name), rows[0]?.count ?? 0);
-      await client.query(keepSecrets, [name, sealed]);
-      await client.query(upsert, [name, profile, hosts, tls, ca, certificate, randomUUID()]);
+      await keepSecrets.run(client, [name, sealed]);
+      await upsert.run(client, [name, profile, hosts, tls, ca, certificate, randomUUID()]);
       await appendEntry(client, this.#pool);
       return (await findWith(client, name)) as StoredAcquirer;
     });
@@ -110,7 +109,7 @@ export class PostgresAcquirers implements AcquirerStore {
   /** Only the last one is kept, and all instances are notified. */
   async writeMacKey(name: string, sealedAs: string, sealed: Buffer): Promise<void> {
     await this.#locked(name, async (client) => {
-      await client.query(dropMacKeys, [name]);
+      await dropMacKeys.run(client, [name]);
       await client.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2)", [sealedAs, sealed]);
     });
   }
@@ -139,11 +138,11 @@ export class PostgresAcquirers implements AcquirerStore {
     return this.#locked(name, async (client) => {
       const { rowCount } = await client.query("SELECT FROM acquirers WHERE name = $1 FOR UPDATE", [name]);
       if (rowCount === 0) return "unknown";
-      const uses = await this.#homes.gather(async ({ pool }) => (await pool.query(usedIn, [name])).rows);
+      const uses = await this.#homes.gather(({ pool }) => usedIn.rows(pool, [name]));
       if (uses.length > 0) return "in_use";
       await client.query("DELETE FROM acquirers WHERE name = $1", [name]);
       await client.query("DELETE FROM sealed_values WHERE name = 'acquirer ' || $1::text", [name]);
-      await client.query(dropMacKeys, [name]);
+      await dropMacKeys.run(client, [name]);
       await client.query("DELETE FROM acquirer_sign_offs WHERE acquirer = $1", [name]);
       await appendEntry(client, this.#pool);
       return "removed";

@@ -8,6 +8,7 @@ import {
 } from "../backups/restores.ts";
 import { idTimeMs, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Database } from "./database/database.ts";
+import { planned } from "./database/statement.ts";
 import { inTransaction } from "./database/transaction.ts";
 import { settlementCommands } from "./transactions/command-lists.ts";
 
@@ -31,15 +32,15 @@ const restoreLock = 7_420_004;
  */
 const numbersSkipped = 1_000;
 
-const markedName = "SELECT coalesce(current_setting('paybell.restored', true), '') AS name";
+const markedName = planned<{ name: string }>("SELECT coalesce(current_setting('paybell.restored', true), '') AS name");
 
-const livingHosts = `
-  SELECT DISTINCT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY host`;
+const livingHosts = planned<{ host: string }>(`
+  SELECT DISTINCT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY host`);
 
 /** A share of a backlog: all of a large one would exceed the timeout of a statement. */
 const parkedRowsMax = 5_000;
 
-const parkPending = `
+const parkPending = planned<{ gone: number; made: number }>(`
   WITH gone AS (
     DELETE FROM pending WHERE (partner_id, id) IN (SELECT partner_id, id FROM pending LIMIT ${parkedRowsMax})
     RETURNING partner_id, id, chain_id, round, attempts_made, bytes),
@@ -47,29 +48,29 @@ const parkPending = `
     INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
     SELECT partner_id, id, chain_id, round, attempts_made, bytes, $1 FROM gone
     ON CONFLICT (partner_id, id) DO NOTHING RETURNING 1)
-  SELECT (SELECT count(*) FROM gone)::integer AS gone, (SELECT count(*) FROM made)::integer AS made`;
+  SELECT (SELECT count(*) FROM gone)::integer AS gone, (SELECT count(*) FROM made)::integer AS made`);
 
-const skipNumbers = `
+const skipNumbers = planned(`
   UPDATE terminals SET trace_no = (trace_no + $1 - 1) % 999999 + 1,
     invoice_no = CASE WHEN invoice_no = 0 THEN 0 ELSE (invoice_no + $1 - 1) % 999999 + 1 END
-  WHERE trace_no > 0`;
+  WHERE trace_no > 0`);
 
-const addRestore = `
+const addRestore = planned(`
   INSERT INTO restores (name, ends_at, held, leases_below)
-  VALUES ($1, (SELECT max(beaten_at) FROM leases), $2, $3)`;
+  VALUES ($1, (SELECT max(beaten_at) FROM leases), $2, $3)`);
 
-const lastRestore = `
-  SELECT name, ends_at, held_at, held, released_at FROM restores ORDER BY held_at DESC LIMIT 1`;
+const lastRestore = planned<RestoreRow>(`
+  SELECT name, ends_at, held_at, held, released_at FROM restores ORDER BY held_at DESC LIMIT 1`);
 
-const heldShares = `
+const heldShares = planned<ShareRow>(`
   SELECT partner_id, count(*) AS count, count(*) FILTER (WHERE attempts_made > 0 OR round > 0) AS attempted,
     min(id::text) AS oldest, max(id::text) AS newest
-  FROM parked WHERE reason = $1 GROUP BY partner_id ORDER BY partner_id`;
+  FROM parked WHERE reason = $1 GROUP BY partner_id ORDER BY partner_id`);
 
-const heldCommands = `
+const heldCommands = planned<HeldRow>(`
   SELECT partner_id, id, command, req_id, created_at FROM transactions
   WHERE state = 'INIT' AND command NOT IN ${settlementCommands} AND lease_id < $1
-  ORDER BY created_at LIMIT $2`;
+  ORDER BY created_at LIMIT $2`);
 
 interface RestoreRow {
   readonly name: string;
@@ -77,6 +78,22 @@ interface RestoreRow {
   readonly held_at: Date;
   readonly held: number;
   readonly released_at: Date | null;
+}
+
+interface ShareRow {
+  readonly partner_id: PartnerId;
+  readonly count: number;
+  readonly attempted: number;
+  readonly oldest: NotificationId;
+  readonly newest: NotificationId;
+}
+
+interface HeldRow {
+  readonly partner_id: PartnerId;
+  readonly id: TransactionId;
+  readonly command: string;
+  readonly req_id: string | null;
+  readonly created_at: Date;
 }
 
 /** Restores of the database from a backup, and what they hold. */
@@ -94,8 +111,7 @@ export class PostgresRestores implements RestoreStore {
    * @returns the restore that was noticed now
    */
   async holdMarked(nowMs: number): Promise<Restore | undefined> {
-    const { rows } = await this.#database.pool.query<{ name: string }>(markedName);
-    const { name = "" } = rows[0] ?? {};
+    const name = (await markedName.first(this.#database.pool))?.name ?? "";
     if (name === "") return undefined;
     return this.#locked(async (client) => {
       const known = await client.query("SELECT FROM restores WHERE name = $1", [name]);
@@ -110,28 +126,19 @@ export class PostgresRestores implements RestoreStore {
    */
   async hold(name: string, nowMs: number): Promise<Restore> {
     return this.#locked(async (client) => {
-      const { rows } = await client.query<{ host: string }>(livingHosts);
+      const rows = await livingHosts.rows(client);
       if (rows.length > 0) throw new InstancesRunning(rows.map(({ host }) => host));
       return this.#hold(client, name, nowMs);
     });
   }
 
   async last(): Promise<Restore | undefined> {
-    const { rows } = await this.#database.pool.query<RestoreRow>(lastRestore);
-    return rows[0] === undefined ? undefined : toRestore(rows[0]);
+    const row = await lastRestore.first(this.#database.pool);
+    return row === undefined ? undefined : toRestore(row);
   }
 
   async shares(): Promise<readonly HeldShare[]> {
-    interface Row {
-      readonly partner_id: PartnerId;
-      readonly count: number;
-      readonly attempted: number;
-      readonly oldest: NotificationId;
-      readonly newest: NotificationId;
-    }
-    const rows = await this.#database.homes.gather(
-      async ({ pool }) => (await pool.query<Row>(heldShares, [restoredReason])).rows,
-    );
+    const rows = await this.#database.homes.gather(({ pool }) => heldShares.rows(pool, [restoredReason]));
     return rows.map(({ partner_id: partnerId, count, attempted, oldest, newest }) => ({
       partnerId,
       count,
@@ -142,20 +149,11 @@ export class PostgresRestores implements RestoreStore {
   }
 
   async commands(name: string, rowsMax: number): Promise<readonly HeldCommand[]> {
-    interface Row {
-      readonly partner_id: PartnerId;
-      readonly id: TransactionId;
-      readonly command: string;
-      readonly req_id: string | null;
-      readonly created_at: Date;
-    }
     const { pool, homes } = this.#database;
     const { rows } = await pool.query<{ below: string }>("SELECT leases_below AS below FROM restores WHERE name = $1", [
       name,
     ]);
-    const found = await homes.gather(
-      async (home) => (await home.pool.query<Row>(heldCommands, [rows[0]?.below ?? null, rowsMax])).rows,
-    );
+    const found = await homes.gather((home) => heldCommands.rows(home.pool, [rows[0]?.below ?? null, rowsMax]));
     return found.slice(0, rowsMax).map((row) => ({
       partnerId: row.partner_id,
       id: row.id,
@@ -175,9 +173,9 @@ export class PostgresRestores implements RestoreStore {
   async #hold(client: PoolClient, name: string, nowMs: number): Promise<Restore> {
     const parked = await this.#database.homes.gather(({ pool }) => parkIn(pool));
     const held = parked.reduce((sum, count) => sum + count, 0);
-    await client.query(addRestore, [name, held, lowestId(nowMs)]);
-    const { rows } = await client.query<RestoreRow>(lastRestore);
-    return toRestore(rows[0] as RestoreRow);
+    await addRestore.run(client, [name, held, lowestId(nowMs)]);
+    const row = await lastRestore.first(client);
+    return toRestore(row as RestoreRow);
   }
 
   /** One instance at a time: another would park what this one accepts meanwhile. */
@@ -197,12 +195,12 @@ function parkIn(pool: Pool): Promise<readonly number[]> {
   return inTransaction(pool, async (client) => {
     let held = 0;
     for (let last = parkedRowsMax; last === parkedRowsMax; ) {
-      const { rows } = await client.query<{ gone: number; made: number }>(parkPending, [restoredReason]);
-      const { gone, made } = rows[0] ?? { gone: 0, made: 0 };
+      const row = await parkPending.first(client, [restoredReason]);
+      const { gone, made } = row ?? { gone: 0, made: 0 };
       held += made;
       last = gone;
     }
-    await client.query(skipNumbers, [numbersSkipped]);
+    await skipNumbers.run(client, [numbersSkipped]);
     return [held];
   });
 }

@@ -7,7 +7,7 @@ import { Clearing } from "../../clearing/clearing.ts";
 import type { ClearingStore } from "../../clearing/store.ts";
 import { newId } from "../../ids.ts";
 import { createLog } from "../../log.ts";
-import { PostgresClearing } from "./clearing.ts";
+import { postgresClearing } from "./clearing.ts";
 
 const connections = await openTestDatabase();
 const lines = 2_500;
@@ -17,7 +17,7 @@ const columns = { refId: "RRN", amount: "AMOUNT", date: "DATE" };
 const section = clearingSchema.parse({ format: "csv", header: true, columns, currency: "VND", daysMax: 60 });
 
 function instance(change: Partial<ClearingStore> = {}) {
-  const store = new PostgresClearing(connections, { alerting: false });
+  const store = postgresClearing(connections, { alerting: false });
   const changed = new Proxy<ClearingStore>(store, {
     get: (target, name: keyof ClearingStore) => change[name] ?? target[name].bind(target),
   });

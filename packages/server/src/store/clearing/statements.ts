@@ -1,30 +1,46 @@
 import { cardCommands, chargingCommands } from "@paybell/contract";
+import type { ClearingCandidate } from "../../clearing/match.ts";
+import type { ClearingLine } from "../../clearing/read-file.ts";
+import type { ClaimedFile, ClearingException, ClearingFile } from "../../clearing/store.ts";
+import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
 import { commandsInSql } from "../transactions/command-lists.ts";
 
-export const addChunk = "INSERT INTO clearing_chunks (file_id, chunk_no, lines) VALUES ($1, $2, $3)";
+export interface CandidateRow extends Omit<ClearingCandidate, "atMs"> {
+  readonly nth: number;
+  readonly completed_at: Date;
+}
+type WatchedRow = { acquirer: string; lastFileId: string; from: Date; to: Date; judged: Date };
+type WaitingRow = { id: string; fileId: string; line: ClearingLine; due: Date };
+export type FileRow = Omit<
+  ClearingFile,
+  "waiting" | "missingHere" | "missingThere" | "different" | "fees" | "chargebacks"
+>;
+type CountRow = { file_id: string; kind: string; is_waiting: boolean; count: number };
 
-export const addFile = `
+export const addChunk = planned("INSERT INTO clearing_chunks (file_id, chunk_no, lines) VALUES ($1, $2, $3)");
+
+export const addFile = planned(`
   INSERT INTO clearing_files (id, acquirer, sha256, name, lines, chunks, totals, first_day)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-  ON CONFLICT (acquirer, sha256) DO NOTHING`;
+  ON CONFLICT (acquirer, sha256) DO NOTHING`);
 
-export const sameFile = "SELECT id FROM clearing_files WHERE acquirer = $1 AND sha256 = $2";
+export const sameFile = planned<{ id: string }>("SELECT id FROM clearing_files WHERE acquirer = $1 AND sha256 = $2");
 
 // One file of an acquirer after the other: a line of the second may be one of the first.
-export const claim = `
+export const claim = planned<ClaimedFile>(`
   UPDATE clearing_files SET due_at = now() + $1 * interval '1 millisecond'
   WHERE id = (
     SELECT f.id FROM clearing_files f
     WHERE f.state = 'matching' AND f.due_at <= now() AND NOT EXISTS (
       SELECT FROM clearing_files e WHERE e.state = 'matching' AND e.acquirer = f.acquirer AND e.id < f.id)
     ORDER BY f.id LIMIT 1 FOR UPDATE SKIP LOCKED)
-  RETURNING id, acquirer, to_char(first_day, 'YYYY-MM-DD') AS "firstDay", next_chunk AS "nextChunk", chunks`;
+  RETURNING id, acquirer, to_char(first_day, 'YYYY-MM-DD') AS "firstDay", next_chunk AS "nextChunk", chunks`);
 
-export const advance = `
+export const advance = planned(`
   UPDATE clearing_files SET next_chunk = next_chunk + 1, matched = matched + $3,
     due_at = now() + $4 * interval '1 millisecond'
-  WHERE id = $1 AND next_chunk = $2 AND state = 'matching'`;
+  WHERE id = $1 AND next_chunk = $2 AND state = 'matching'`);
 
 const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 const isSlow = "t.completed_at - t.created_at > interval '10 minutes'";
@@ -36,7 +52,7 @@ const completed = `
 // Partner by partner: those that completed soon by their ids, which begin with their time; then the slow ones, and
 // those of a switch that assigns ids of its own. The facts are parsed once for each row, not once for each field. Citus
 // inserts rows that are joined like this only from a query before.
-export const copyBooks = `
+export const copyBooks = planned(`
   WITH books AS MATERIALIZED (
     SELECT t.partner_id, t.id, t.acquirer, coalesce(f."refId", ''), coalesce(f."traceNo", ''), coalesce(f.tid, ''),
       coalesce(f.amount, ''), coalesce(f.currency, ''), t.completed_at
@@ -53,7 +69,7 @@ export const copyBooks = `
   INSERT INTO clearing_books (partner_id, transaction_id, acquirer, ref_id, trace_no, tid, amount, currency,
     completed_at)
   SELECT * FROM books
-  ON CONFLICT DO NOTHING`;
+  ON CONFLICT DO NOTHING`);
 
 const candidate = `
   b.partner_id AS "partnerId", b.transaction_id AS id, t.notification_id AS "notificationId", t.command, t.state,
@@ -87,25 +103,25 @@ export const candidatesByTrace = `
     ORDER BY b.completed_at DESC LIMIT 20) AS b
   ${ofTransaction}`;
 
-export const match = `
+export const match = planned<{ line_no: number }>(`
   INSERT INTO clearing_matches (partner_id, transaction_id, file_id, line_no)
   SELECT i.partner_id, i.transaction_id, $3, i.line_no
   FROM unnest($1::uuid[], $2::uuid[], $4::integer[]) AS i (partner_id, transaction_id, line_no)
   ON CONFLICT DO NOTHING
-  RETURNING line_no`;
+  RETURNING line_no`);
 
-export const ownMatches = `
+export const ownMatches = planned<{ line_no: number }>(`
   SELECT m.line_no FROM unnest($1::uuid[], $2::uuid[], $4::integer[]) AS i (partner_id, transaction_id, line_no)
   JOIN clearing_matches m ON m.partner_id = i.partner_id AND m.transaction_id = i.transaction_id
-    AND m.file_id = $3 AND m.line_no = i.line_no`;
+    AND m.file_id = $3 AND m.line_no = i.line_no`);
 
-export const resolveFound = `
+export const resolveFound = planned(`
   UPDATE clearing_entries e SET state = 'resolved', resolved_at = now(), reason = 'found in the file ' || m.file_id::text
   FROM clearing_matches m
   WHERE e.kind = 'missing_there' AND e.state = 'open' AND e.acquirer = $1 AND m.transaction_id = e.transaction_id
-    AND m.partner_id = e.partner_id`;
+    AND m.partner_id = e.partner_id`);
 
-export const insertEntries = `
+export const insertEntries = planned<{ id: string }>(`
   INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, transaction_id, file_id, line_no, line,
     differences, proof, due_at)
   SELECT i.partner_id, i.id, i.kind, i.state, i.acquirer, i.transaction_id, i.file_id, i.line_no, i.line,
@@ -114,21 +130,21 @@ export const insertEntries = `
     transaction_id uuid, file_id uuid, line_no integer, line jsonb, differences jsonb, proof jsonb,
     due_at timestamptz)
   ON CONFLICT DO NOTHING
-  RETURNING id`;
+  RETURNING id`);
 
-export const watched = `
+export const watched = planned<WatchedRow>(`
   SELECT w.acquirer, w.copied_from AS from, w.copied_to AS to, w.judged_to AS judged, (
     SELECT f.id FROM clearing_files f WHERE f.acquirer = w.acquirer ORDER BY f.id DESC LIMIT 1) AS "lastFileId"
   FROM clearing_acquirers w
-  WHERE EXISTS (SELECT FROM clearing_files f WHERE f.acquirer = w.acquirer)`;
+  WHERE EXISTS (SELECT FROM clearing_files f WHERE f.acquirer = w.acquirer)`);
 
-export const watch = `
+export const watch = planned(`
   INSERT INTO clearing_acquirers AS w (acquirer, copied_from, copied_to, judged_to)
   VALUES ($1, coalesce($2, now()), coalesce($3, now()), coalesce($4, now()))
   ON CONFLICT (acquirer) DO UPDATE SET copied_from = coalesce($2, w.copied_from),
-    copied_to = coalesce($3, w.copied_to), judged_to = coalesce($4, w.judged_to)`;
+    copied_to = coalesce($3, w.copied_to), judged_to = coalesce($4, w.judged_to)`);
 
-export const missing = `
+export const missing = planned<CandidateRow>(`
   SELECT 0 AS nth, ${candidate}
   FROM clearing_books b ${ofTransaction}
   WHERE b.acquirer = $1 AND b.completed_at >= $2 AND b.completed_at < $3 AND t.state = 'SUCCESS'
@@ -139,27 +155,27 @@ export const missing = `
     AND NOT EXISTS (
       SELECT FROM clearing_entries e WHERE e.transaction_id = b.transaction_id AND e.partner_id = b.partner_id
         AND e.kind IN ('missing_there', 'different'))
-  ORDER BY b.completed_at LIMIT $4`;
+  ORDER BY b.completed_at LIMIT $4`);
 
-export const waiting = `
+export const waiting = planned<WaitingRow>(`
   SELECT e.id, e.file_id AS "fileId", e.line, e.due_at AS due FROM clearing_entries e
   WHERE e.partner_id = '${serviceId}' AND e.state = 'waiting' AND e.acquirer = $1 AND e.id > $2::uuid
-  ORDER BY e.id LIMIT $3`;
+  ORDER BY e.id LIMIT $3`);
 
-export const openWaiting = `
+export const openWaiting = planned<{ id: string }>(`
   UPDATE clearing_entries SET state = 'open' WHERE partner_id = $1 AND id = ANY ($2::uuid[]) AND state = 'waiting'
-  RETURNING id`;
+  RETURNING id`);
 
 const fileColumns = `
   f.id, f.acquirer, f.name, f.state, f.received_at AS "receivedAt", f.done_at AS "doneAt", f.lines, f.totals,
   f.matched FROM clearing_files f`;
-export const file = `SELECT ${fileColumns} WHERE f.id = $1`;
-export const files = `
-  SELECT ${fileColumns} WHERE ($1::text IS NULL OR f.acquirer = $1) AND f.id < $2::uuid ORDER BY f.id DESC LIMIT $3`;
+export const file = planned<FileRow>(`SELECT ${fileColumns} WHERE f.id = $1`);
+export const files = planned<FileRow>(`
+  SELECT ${fileColumns} WHERE ($1::text IS NULL OR f.acquirer = $1) AND f.id < $2::uuid ORDER BY f.id DESC LIMIT $3`);
 
-export const counts = `
+export const counts = planned<CountRow>(`
   SELECT e.file_id, e.kind, e.state = 'waiting' AS is_waiting, count(*)::integer AS count
-  FROM clearing_entries e WHERE e.file_id = ANY ($1::uuid[]) GROUP BY 1, 2, 3`;
+  FROM clearing_entries e WHERE e.file_id = ANY ($1::uuid[]) GROUP BY 1, 2, 3`);
 
 const exceptionColumns = `
   e.id, e.kind, e.state, e.acquirer, nullif(e.partner_id, '${serviceId}') AS "partnerId",
@@ -174,25 +190,25 @@ const exceptionTransaction = `
           AS f ("refId" text, "traceNo" text, tid text, amount text, currency text)) AS f) AS here
     FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id LIMIT 1) AS t ON true`;
 
-export const exceptions = `
+export const exceptions = planned<ClearingException>(`
   SELECT ${exceptionColumns}, NULL AS proof FROM clearing_entries e ${exceptionTransaction}
   WHERE e.state IN ('open', 'resolved') AND ($1::text IS NULL OR e.state = $1)
     AND ($2::text IS NULL OR e.acquirer = $2) AND e.id < $3::uuid
     AND ($5::uuid IS NULL OR e.transaction_id = $5) AND ($6::uuid IS NULL OR e.file_id = $6)
-  ORDER BY e.id DESC LIMIT $4`;
+  ORDER BY e.id DESC LIMIT $4`);
 
-export const exception = `
+export const exception = planned<ClearingException>(`
   SELECT ${exceptionColumns}, e.proof FROM clearing_entries e ${exceptionTransaction}
-  WHERE e.id = $1 AND e.state IN ('open', 'resolved')`;
+  WHERE e.id = $1 AND e.state IN ('open', 'resolved')`);
 
-export const resolve = `
+export const resolve = planned<{ id: string }>(`
   UPDATE clearing_entries SET state = 'resolved', reason = $2, resolved_at = now()
   WHERE id = $1 AND state = 'open'
-  RETURNING id`;
+  RETURNING id`);
 
-export const dropUnfinished = `
+export const dropUnfinished = planned(`
   DELETE FROM clearing_chunks c WHERE c.read_at < now() - interval '1 day'
-    AND NOT EXISTS (SELECT FROM clearing_files f WHERE f.id = c.file_id)`;
+    AND NOT EXISTS (SELECT FROM clearing_files f WHERE f.id = c.file_id)`);
 
 export const dropOldOfHome = [
   "DELETE FROM clearing_books WHERE completed_at < $1",
@@ -200,4 +216,4 @@ export const dropOldOfHome = [
      SELECT FROM clearing_books b WHERE b.partner_id = m.partner_id AND b.transaction_id = m.transaction_id)
      AND $1::timestamptz IS NOT NULL`,
   "DELETE FROM clearing_entries WHERE state IN ('resolved', 'kept') AND created_at < $1",
-];
+].map((text) => planned(text));

@@ -1,4 +1,4 @@
-import type { Pool, QueryResult, QueryResultRow } from "pg";
+import type { Pool, QueryResultRow } from "pg";
 import { ServiceError } from "../../errors.ts";
 
 // JIT would take the cost of the disabled plans for real, and compile a statement that runs for a millisecond.
@@ -16,16 +16,16 @@ export async function queryAlongIndexes<Row extends QueryResultRow>(
   pool: Pool,
   text: string,
   values: readonly unknown[],
-): Promise<QueryResult<Row>> {
+): Promise<readonly Row[]> {
   await takeTurn(pool);
   try {
     const client = await pool.connect();
     try {
       await client.query(`BEGIN READ ONLY; ${alongIndexes}`);
-      const result = await client.query<Row>(text, [...values]);
+      const { rows } = await client.query<Row>(text, [...values]);
       await client.query("COMMIT");
       client.release();
-      return result;
+      return rows;
     } catch (error) {
       client.release(true);
       throw error;

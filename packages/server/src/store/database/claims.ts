@@ -1,9 +1,8 @@
 import type { Homes } from "./homes.ts";
+import { prepared } from "./statement.ts";
 
 /** The rows of a table that are due at some time, for the work on them. In its SQL, `r` is the row. */
 interface DueRows {
-  /** The statement's name. */
-  readonly name: string;
   readonly table: string;
   /** The column that finds a row of a partner. */
   readonly key: string;
@@ -22,8 +21,8 @@ export type Claim<Row extends object> = (homes: Homes, rowsMax: number, heldForM
  * One that another instance is claiming is left to that.
  */
 export function dueClaim<Row extends object>(rows: DueRows): Claim<Row> {
-  const { name, table, key, dueAt, where, reads, changes, returning } = rows;
-  const text = `
+  const { table, key, dueAt, where, reads, changes, returning } = rows;
+  const claim = prepared<Row>(`
     WITH due AS MATERIALIZED (
       SELECT r.partner_id, r.${key}${reads === undefined ? "" : `, ${reads}`} FROM ${table} r
       WHERE ${where === undefined ? "" : `${where} AND `}r.${dueAt} <= now()
@@ -31,9 +30,9 @@ export function dueClaim<Row extends object>(rows: DueRows): Claim<Row> {
     UPDATE ${table} r
     SET ${dueAt} = now() + $2 * interval '1 millisecond'${changes === undefined ? "" : `, ${changes}`}
     FROM due WHERE r.partner_id = due.partner_id AND r.${key} = due.${key}
-    RETURNING r.partner_id AS "partnerId", ${returning}`;
+    RETURNING r.partner_id AS "partnerId", ${returning}`);
   return (homes, rowsMax, heldForMs) => {
     const values = [homes.share(rowsMax), heldForMs];
-    return homes.gather(async ({ engine }) => (await engine.query<Row>({ name, text, values })).rows);
+    return homes.gather(({ engine }) => claim.rows(engine, values));
   };
 }

@@ -1,6 +1,7 @@
 import type { Client, ClientBase, Pool } from "pg";
 import { homeOf, type PartnerId, shardCount, shardOf } from "../../ids.ts";
 import { withClient } from "./client.ts";
+import { planned } from "./statement.ts";
 
 /**
  * The place of some partners' rows: plain PostgreSQL is one home, on Citus a home is a schema on one of the nodes. Its
@@ -118,30 +119,32 @@ const referenceTables = ["partners", "partner_keys", "terminal_claims", "alert_q
 /** More homes than nodes, so that they can be moved when nodes are added. */
 const homesPerNode = 4;
 
-const isCoordinator = "SELECT FROM pg_extension WHERE extname = 'citus'";
+const isCoordinator = planned("SELECT FROM pg_extension WHERE extname = 'citus'");
 
-const nodes = "SELECT count(*)::integer AS count FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards";
+const nodes = planned<{ count: number }>(
+  "SELECT count(*)::integer AS count FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards",
+);
 
-const homeSchemas = `
-  SELECT nspname AS schema FROM pg_namespace WHERE nspname ~ '^home_[0-9]+$' ORDER BY substr(nspname, 6)::integer`;
+const homeSchemas = planned<{ schema: string }>(`
+  SELECT nspname AS schema FROM pg_namespace WHERE nspname ~ '^home_[0-9]+$' ORDER BY substr(nspname, 6)::integer`);
 
 // All tables of a home are on one node, so one of them determines it.
-const homeAddresses = `
+const homeAddresses = planned<{ schema: string; host: string; port: number }>(`
   SELECT m.nspname AS schema, n.nodename AS host, n.nodeport AS port
   FROM pg_namespace m
   JOIN pg_class c ON c.relnamespace = m.oid AND c.relname = 'pending'
   JOIN pg_dist_shard s ON s.logicalrelid = c.oid
   JOIN pg_dist_placement p ON p.shardid = s.shardid
   JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
-  WHERE m.nspname ~ '^home_[0-9]+$' ORDER BY substr(m.nspname, 6)::integer`;
+  WHERE m.nspname ~ '^home_[0-9]+$' ORDER BY substr(m.nspname, 6)::integer`);
 
 /** The schemas to which a migration of homes is applied; none on plain PostgreSQL. */
 export async function schemasOfHomes(client: ClientBase): Promise<readonly string[]> {
-  if ((await client.query(isCoordinator)).rowCount === 0) return [];
-  const { rows: made } = await client.query<{ schema: string }>(homeSchemas);
+  if ((await isCoordinator.run(client)) === 0) return [];
+  const made = await homeSchemas.rows(client);
   if (made.length > 0) return made.map(({ schema }) => schema);
-  const { rows } = await client.query<{ count: number }>(nodes);
-  return Array.from({ length: homesFor(rows[0]?.count ?? 0) }, (_, no) => `home_${no}`);
+  const row = await nodes.first(client);
+  return Array.from({ length: homesFor(row?.count ?? 0) }, (_, no) => `home_${no}`);
 }
 
 /** A power of two, so that each home has the same number of shards. */
@@ -159,7 +162,7 @@ export async function enterHome(client: Client, schema: string): Promise<void> {
 
 /** Within the transaction of a migration: copies the new tables that statements of homes read to every node. */
 export async function copyReferenceTables(client: Client): Promise<void> {
-  if ((await client.query(isCoordinator)).rowCount === 0) return;
+  if ((await isCoordinator.run(client)) === 0) return;
   await client.query(
     `SELECT create_reference_table(t.name::regclass) FROM unnest($1::text[]) AS t (name)
      WHERE to_regclass(t.name) IS NOT NULL
@@ -172,8 +175,8 @@ export async function copyReferenceTables(client: Client): Promise<void> {
 /** The homes of a migrated database; undefined on plain PostgreSQL, which is one home. */
 export async function findHomes(connectionString: string): Promise<readonly HomeAddress[] | undefined> {
   return withClient({ connectionString, query_timeout: 15_000 }, async (client) => {
-    if ((await client.query(isCoordinator)).rowCount === 0) return undefined;
-    const { rows } = await client.query<{ schema: string; host: string; port: number }>(homeAddresses);
+    if ((await isCoordinator.run(client)) === 0) return undefined;
+    const rows = await homeAddresses.rows(client);
     return rows.map(({ schema, host, port }) => ({ connectionString: at(connectionString, host, port), schema }));
   });
 }

@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg";
 import { schemasOfHomes } from "./homes.ts";
+import { planned } from "./statement.ts";
 
 const everything = ["SELECT", "INSERT", "UPDATE", "DELETE"];
 
@@ -44,7 +45,7 @@ interface TableRights {
   readonly columns: readonly string[];
 }
 
-const rightsOfTables = `
+const rightsOfTables = planned<TableRights>(`
   SELECT c.oid::regclass::text AS name, c.relname AS table, pg_has_role(c.relowner, 'USAGE') AS "isOurs", array(
     SELECT p FROM unnest($3::text[]) AS p WHERE has_table_privilege($1, c.oid, p)) AS rights, array(
     SELECT a.attname::text FROM pg_attribute a
@@ -52,10 +53,10 @@ const rightsOfTables = `
       AND has_column_privilege($1, c.oid, a.attnum, 'UPDATE')) AS columns
   FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
   WHERE s.nspname = ANY (current_schema() || $2::text[])
-    AND c.relkind IN ('r', 'p') AND NOT c.relispartition`;
+    AND c.relkind IN ('r', 'p') AND NOT c.relispartition`);
 
 async function readRights(client: ClientBase, role: string, schemas: readonly string[]) {
-  return (await client.query<TableRights>(rightsOfTables, [role, schemas, everything])).rows;
+  return await rightsOfTables.rows(client, [role, schemas, everything]);
 }
 
 /** The rights that the service's statements need on a table, and whether the role has others, or lacks one. */
@@ -77,7 +78,7 @@ export async function readExcessRights(client: ClientBase): Promise<readonly str
   return [...new Set(tables.filter((one) => compare(one).isMore).map(({ table }) => table))].sort();
 }
 
-const missingGrants = `
+const missingGrants = planned<{ statement: string }>(`
   WITH schemas AS (
     SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY (current_schema() || $2::text[]))
   SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, $1::text) AS statement
@@ -85,12 +86,14 @@ const missingGrants = `
   WHERE f.prosecdef AND pg_has_role(f.proowner, 'USAGE') AND NOT has_function_privilege($1, f.oid, 'EXECUTE')
   UNION ALL
   SELECT format('GRANT USAGE ON SCHEMA %I TO %I', s.nspname, $1::text)
-  FROM schemas s WHERE NOT has_schema_privilege($1, s.oid, 'USAGE')`;
+  FROM schemas s WHERE NOT has_schema_privilege($1, s.oid, 'USAGE')`);
 
 /** The SQLSTATE. Older releases of Citus grant no rights on columns of the tables that every node has. */
 const notSupported = "0A000";
 
-const cannotBeNarrowed = "SELECT FROM pg_roles r WHERE r.rolname = $1 AND (r.rolsuper OR r.rolname = current_user)";
+const cannotBeNarrowed = planned(
+  "SELECT FROM pg_roles r WHERE r.rolname = $1 AND (r.rolsuper OR r.rolname = current_user)",
+);
 
 /**
  * Gives the service's role the rights that its statements need, and takes back any other, from the catalogue. It cannot
@@ -100,7 +103,7 @@ const cannotBeNarrowed = "SELECT FROM pg_roles r WHERE r.rolname = $1 AND (r.rol
  * @param owner a connection of the role that owns the schema
  */
 export async function grantToService(owner: ClientBase, role: string): Promise<void> {
-  if ((await owner.query(cannotBeNarrowed, [role])).rowCount !== 0) return;
+  if ((await cannotBeNarrowed.run(owner, [role])) !== 0) return;
   const schemas = await schemasOfHomes(owner);
   const tables = (await readRights(owner, role, schemas)).filter(({ isOurs }) => isOurs);
   const quoted = `"${role.replaceAll('"', '""')}"`;
@@ -121,6 +124,6 @@ export async function grantToService(owner: ClientBase, role: string): Promise<v
       await give(", UPDATE");
     });
   }
-  const { rows } = await owner.query<{ statement: string }>(missingGrants, [role, schemas]);
+  const rows = await missingGrants.rows(owner, [role, schemas]);
   for (const { statement } of rows) await owner.query(statement);
 }

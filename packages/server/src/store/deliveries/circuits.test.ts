@@ -3,7 +3,7 @@ import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { type Circuit, type CircuitChange, circuitsPerPartnerMax, closedCircuit } from "../../delivery/circuit.ts";
 import { newId, type PartnerId, shardOf } from "../../ids.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { PostgresCircuits, PostgresEndpoints, writeCircuits } from "./circuits.ts";
+import { postgresCircuits, postgresEndpoints, writeCircuits } from "./circuits.ts";
 
 const origin = "https://partner.example";
 const tripped: Circuit = { state: "open", failures: 5, probes: 0, probeInMs: 5_000, lastReason: "timeout" };
@@ -11,8 +11,8 @@ const tripped: Circuit = { state: "open", failures: 5, probes: 0, probeInMs: 5_0
 let partnerId: PartnerId;
 
 const connections = await openTestDatabase();
-const circuits = new PostgresCircuits(connections.homes);
-const endpoints = new PostgresEndpoints(connections);
+const circuits = postgresCircuits(connections.homes);
+const endpoints = postgresEndpoints(connections);
 beforeEach(async () => {
   await connections.pool.query("TRUNCATE endpoints, events");
   partnerId = await insertPartner(connections.pool);

@@ -1,12 +1,10 @@
-import type { Pool, PoolClient, QueryConfig } from "pg";
+import type { Pool, PoolClient } from "pg";
 import {
   type Circuit,
   type CircuitChange,
   type CircuitStore,
   circuitsPerPartnerMax,
   type Endpoint,
-  type EndpointPage,
-  type EndpointSearch,
   type EndpointStore,
   type LoadedCircuit,
 } from "../../delivery/circuit.ts";
@@ -15,31 +13,26 @@ import type { EndpointId, PartnerId } from "../../ids.ts";
 import { Columns } from "../database/columns.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned, prepared, type Statement } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 
 const loaded = `e.partner_id AS "partnerId", e.queue, e.state, e.failures, e.probes, e.last_reason AS "lastReason",
       e.control_no AS "controlNo", (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS "probeInMs"`;
 
-const load = {
-  name: "load_circuits",
-  text: `
-    SELECT ${loaded}
-    FROM (
-      SELECT e.*, row_number() OVER (PARTITION BY e.partner_id ORDER BY e.updated_at DESC) AS nth FROM endpoints e
-      WHERE e.shard = ANY ($1::smallint[])
-        AND (e.state <> 'closed' OR e.failures > 0 OR e.control_no > 0)) AS e
-    WHERE e.nth <= $2
-    ORDER BY e.nth DESC`,
-};
+const load = prepared<CircuitRow>(`
+  SELECT ${loaded}
+  FROM (
+    SELECT e.*, row_number() OVER (PARTITION BY e.partner_id ORDER BY e.updated_at DESC) AS nth FROM endpoints e
+    WHERE e.shard = ANY ($1::smallint[])
+      AND (e.state <> 'closed' OR e.failures > 0 OR e.control_no > 0)) AS e
+  WHERE e.nth <= $2
+  ORDER BY e.nth DESC`);
 
-const loadChangedByHand = {
-  name: "load_circuits_changed_by_hand",
-  text: `
-    SELECT ${loaded} FROM endpoints e
-    WHERE e.shard = ANY ($1::smallint[]) AND e.control_no > 0
-    ORDER BY e.updated_at`,
-};
+const loadChangedByHand = prepared<CircuitRow>(`
+  SELECT ${loaded} FROM endpoints e
+  WHERE e.shard = ANY ($1::smallint[]) AND e.control_no > 0
+  ORDER BY e.updated_at`);
 
 const changed = new Columns<CircuitChange>({
   partner_id: ["uuid", ({ partnerId }) => partnerId],
@@ -56,9 +49,7 @@ const changed = new Columns<CircuitChange>({
   control_no: ["integer", ({ controlNo }) => controlNo],
 });
 // Rows are inserted and locked in key order. Unchanged rows belong to a later owner, or were changed by a person.
-const write = {
-  name: "write_circuits",
-  text: `
+const write = prepared<{ partner_id: PartnerId; queue: string; id: EndpointId }>(`
     INSERT INTO endpoints AS e (partner_id, id, kind, target, queue, state, failures, probes, last_reason, probe_at,
       opened_at, epoch, control_no, updated_at)
     SELECT i.partner_id, i.id, i.kind, i.target, i.queue, i.state, i.failures, i.probes, i.last_reason,
@@ -71,39 +62,27 @@ const write = {
         ELSE excluded.opened_at END,
       epoch = excluded.epoch, updated_at = excluded.updated_at
     WHERE e.epoch <= excluded.epoch AND e.control_no = excluded.control_no
-    RETURNING e.partner_id, e.queue, e.id`,
-};
+    RETURNING e.partner_id, e.queue, e.id`);
 
 type CircuitRow = Omit<LoadedCircuit, "circuit"> & Circuit;
 
 /** Circuit breakers, for the workers that own them. */
-export class PostgresCircuits implements CircuitStore {
-  readonly #homes: Homes;
-
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
-
-  load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    return this.#query(shards, (some) => ({ ...load, values: [some, circuitsPerPartnerMax] }));
-  }
-
-  loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    return this.#query(shards, (some) => ({ ...loadChangedByHand, values: [some] }));
-  }
-
-  async #query(
+export function postgresCircuits(homes: Homes): CircuitStore {
+  async function query(
     shards: readonly number[],
-    statement: (some: readonly number[]) => QueryConfig,
+    statement: Statement<CircuitRow>,
+    more: readonly number[] = [],
   ): Promise<readonly LoadedCircuit[]> {
     const itself = (shard: number) => shard;
-    const rows = await this.#homes.askAbout(
-      shards,
-      itself,
-      async ({ engine }, some) => (await engine.query<CircuitRow>(statement(some))).rows,
-    );
+    const rows = await homes.askAbout(shards, itself, ({ engine }, some) => statement.rows(engine, [some, ...more]));
     return rows.map(({ partnerId, queue, controlNo, ...circuit }) => ({ partnerId, queue, controlNo, circuit }));
   }
+
+  return {
+    load: (shards) => query(shards, load, [circuitsPerPartnerMax]),
+
+    loadChangedByHand: (shards) => query(shards, loadChangedByHand),
+  };
 }
 
 /** Writes the changes of circuits by outcomes, within their transaction, with the events of the changed rows. */
@@ -116,10 +95,7 @@ export async function writeCircuits(
   const inOrder = [...changes].sort((a, b) => a.changeNo - b.changeNo);
   const last = new Map(inOrder.map((change) => [keyOf(change), change]));
   const written = [...last].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, change]) => change);
-  const { rows } = await client.query<{ partner_id: PartnerId; queue: string; id: EndpointId }>({
-    ...write,
-    values: changed.values(written),
-  });
+  const rows = await write.rows(client, changed.values(written));
   const ids = new Map(rows.map((row) => [`${row.partner_id} ${row.queue}`, row.id]));
   const events = inOrder.flatMap((change) => eventOf(change, ids.get(keyOf(change))));
   if (events.length > 0) await insertEvents(client, events, alert);
@@ -135,26 +111,30 @@ function keyOf({ partnerId, queue }: Pick<CircuitChange, "partnerId" | "queue">)
   return `${partnerId} ${queue}`;
 }
 
-/** Notifies the owner of the endpoint's shard that a person changed it. */
-const announceEndpoints = { name: "announce_endpoints", text: "SELECT pg_notify('paybell_endpoint', '')" };
+const announce = prepared("SELECT pg_notify('paybell_endpoint', '')");
+
+/** Owners of shards read again what a person changed. */
+export async function announceEndpoints(pool: Pool): Promise<void> {
+  await announce.run(pool);
+}
 
 const shown = `
   e.id, e.partner_id AS "partnerId", e.kind, e.target, e.state, e.failures, e.last_reason AS "lastReason",
   e.opened_at AS "openedAt", e.probe_at AS "probeAt", e.probes, e.updated_at AS "updatedAt"`;
 
-const search = `
+const search = planned<EndpointRow>(`
   SELECT ${shown} FROM endpoints e
   WHERE ($1::uuid IS NULL OR e.partner_id = $1) AND ($2::text IS NULL OR e.state = $2)
     AND ($3::uuid IS NULL OR e.id < $3)
-  ORDER BY e.id DESC LIMIT $4`;
+  ORDER BY e.id DESC LIMIT $4`);
 
-const lockOne = `
-  SELECT ${shown} FROM endpoints e WHERE e.id = $1 AND ($2::uuid IS NULL OR e.partner_id = $2) FOR UPDATE`;
+const lockOne = planned<EndpointRow>(`
+  SELECT ${shown} FROM endpoints e WHERE e.id = $1 AND ($2::uuid IS NULL OR e.partner_id = $2) FOR UPDATE`);
 
-const closeOne = `
+const closeOne = planned<EndpointRow>(`
   UPDATE endpoints e SET state = 'closed', failures = 0, probes = 0, probe_at = NULL, opened_at = NULL,
     control_no = control_no + 1, updated_at = now()
-  WHERE e.partner_id = $1 AND e.id = $2 RETURNING ${shown}`;
+  WHERE e.partner_id = $1 AND e.id = $2 RETURNING ${shown}`);
 
 type EndpointRow = Omit<Endpoint, "openedAt" | "probeAt" | "updatedAt"> &
   Record<"openedAt" | "probeAt", Date | null> & { readonly updatedAt: Date };
@@ -164,55 +144,47 @@ function endpointOf({ openedAt, probeAt, updatedAt, ...endpoint }: EndpointRow):
   return { ...endpoint, openedAt: iso(openedAt), probeAt: iso(probeAt), updatedAt: updatedAt.toISOString() };
 }
 
-/** Callback endpoints that have failed, in PostgreSQL. An endpoint without a row is closed. */
-export class PostgresEndpoints implements EndpointStore {
-  readonly #pool: Pool;
-  readonly #homes: Homes;
-  readonly #alerting: boolean;
-
-  /** @param pool the database that every instance listens to */
-  constructor({ pool, homes }: Pick<Database, "pool" | "homes">, options: { readonly alerting?: boolean } = {}) {
-    this.#pool = pool;
-    this.#homes = homes;
-    this.#alerting = options.alerting ?? false;
-  }
-
-  async list({ partnerId, state, after, limit }: EndpointSearch): Promise<EndpointPage> {
-    const values = [partnerId ?? null, state ?? null, after ?? null, limit + 1];
-    const rows = await this.#homes.gather(async ({ pool }) => (await pool.query<EndpointRow>(search, values)).rows);
-    const found = rows.toSorted((a, b) => (a.id < b.id ? 1 : -1));
-    const items = found.slice(0, limit).map(endpointOf);
-    return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
-  }
-
-  async close(id: EndpointId, partnerId?: PartnerId): Promise<Endpoint | undefined> {
-    const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
-    for (const { pool } of homes) {
-      const closed = await inTransaction(pool, (client) => this.#closeIn(client, id, partnerId));
-      if (closed === undefined) continue;
-      await this.announce();
-      return endpointOf(closed);
-    }
-    return undefined;
-  }
-
-  /** Owners read again what a person changed. */
-  async announce(): Promise<void> {
-    await this.#pool.query(announceEndpoints);
-  }
-
-  async #closeIn(
+/**
+ * Callback endpoints that have failed, in PostgreSQL. An endpoint without a row is closed.
+ *
+ * @param database its pool is of the database that every instance listens to
+ */
+export function postgresEndpoints(
+  { pool, homes }: Pick<Database, "pool" | "homes">,
+  { alerting = false }: { readonly alerting?: boolean } = {},
+): EndpointStore {
+  async function closeIn(
     client: PoolClient,
     id: EndpointId,
     partnerId: PartnerId | undefined,
   ): Promise<EndpointRow | undefined> {
-    const { rows } = await client.query<EndpointRow>(lockOne, [id, partnerId ?? null]);
-    const [found] = rows;
+    const found = await lockOne.first(client, [id, partnerId ?? null]);
     if (found === undefined || found.state === "closed") return found;
-    const closed = await client.query<EndpointRow>(closeOne, [found.partnerId, id]);
+    const closed = await closeOne.first(client, [found.partnerId, id]);
     const detail = { target: found.target, reason: found.lastReason, failures: found.failures, by: "hand" };
     const event = { kind: "breaker_closed", partnerId: found.partnerId, subjectId: id, detail } as const;
-    await insertEvents(client, [event], this.#alerting);
-    return closed.rows[0];
+    await insertEvents(client, [event], alerting);
+    return closed;
   }
+
+  return {
+    async list({ partnerId, state, after, limit }) {
+      const values = [partnerId ?? null, state ?? null, after ?? null, limit + 1];
+      const rows = await homes.gather(({ pool }) => search.rows(pool, values));
+      const found = rows.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+      const items = found.slice(0, limit).map(endpointOf);
+      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
+    },
+
+    async close(id, partnerId) {
+      const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];
+      for (const home of asked) {
+        const closed = await inTransaction(home.pool, (client) => closeIn(client, id, partnerId));
+        if (closed === undefined) continue;
+        await announceEndpoints(pool);
+        return endpointOf(closed);
+      }
+      return undefined;
+    },
+  };
 }

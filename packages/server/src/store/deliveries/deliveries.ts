@@ -16,6 +16,7 @@ import { shardOf } from "../../ids.ts";
 import { type ColumnList, Columns } from "../database/columns.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
+import { prepared } from "../database/statement.ts";
 import { failureKindOf, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { writeCircuits } from "./circuits.ts";
@@ -78,36 +79,27 @@ const attemptsInserted = `
       FROM ${outcomeColumns.rows}
       ON CONFLICT DO NOTHING`;
 
-const insertAttempts = { name: "insert_attempts", text: attemptsInserted };
+const insertAttempts = prepared(attemptsInserted);
 
 /** If all were accepted: one statement that is a transaction of its own, in one round trip. */
-const recordAccepted = {
-  name: "record_accepted",
-  text: `
-    WITH attempt AS (${attemptsInserted}),
-    gone AS (
-      DELETE FROM pending p USING ${roundColumns.rows}
-      ${upToItsRound}
-      WHERE p.ctid = found.at
-      RETURNING p.id)
-    SELECT count(*) AS gone FROM gone`,
-};
-
-const deleteAccepted = {
-  name: "delete_accepted",
-  text: `
+const recordAccepted = prepared<{ gone: number }>(`
+  WITH attempt AS (${attemptsInserted}),
+  gone AS (
     DELETE FROM pending p USING ${roundColumns.rows}
     ${upToItsRound}
-    WHERE p.ctid = found.at`,
-};
+    WHERE p.ctid = found.at
+    RETURNING p.id)
+  SELECT count(*) AS gone FROM gone`);
+
+const deleteAccepted = prepared(`
+  DELETE FROM pending p USING ${roundColumns.rows}
+  ${upToItsRound}
+  WHERE p.ctid = found.at`);
 
 /** Parked shortly before its 2xx arrived. */
-const unpark = {
-  name: "unpark",
-  text: `
-    DELETE FROM parked p USING ${roundColumns.rows}
-    WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.round <= i.round`,
-};
+const unpark = prepared(`
+  DELETE FROM parked p USING ${roundColumns.rows}
+  WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.round <= i.round`);
 
 const counting = "attempts_made = i.attempts_made + 1, asked = p.asked + p.is_asked::integer, is_asked = false";
 
@@ -121,9 +113,9 @@ const dueAgain = (counted: boolean) => `
     WHERE p.ctid = found.at
     RETURNING p.partner_id, p.id`;
 
-const retryLater = { name: "retry_later", text: dueAgain(true) };
+const retryLater = prepared<ChangedRow>(dueAgain(true));
 
-const postpone = { name: "postpone", text: dueAgain(false) };
+const postpone = prepared<ChangedRow>(dueAgain(false));
 
 /** @param counted whether an attempt was made */
 const parking = (counted: boolean) => `
@@ -138,9 +130,9 @@ const parking = (counted: boolean) => `
     ON CONFLICT (partner_id, id) DO NOTHING
     RETURNING partner_id, id`;
 
-const park = { name: "park", text: parking(true) };
+const park = prepared<ChangedRow>(parking(true));
 
-const parkUncounted = { name: "park_uncounted", text: parking(false) };
+const parkUncounted = prepared<ChangedRow>(parking(false));
 
 /** No caller waits for an outcome, so a short wait makes one commit of many. */
 const outcomeLingerMs = 3;
@@ -161,7 +153,7 @@ export async function parkWithoutAttempt(
   database: Pick<PoolClient, "query">,
   parked: readonly Parking[],
 ): Promise<readonly ChangedRow[]> {
-  return (await database.query<ChangedRow>({ ...parkUncounted, values: parkingColumns.values(parked) })).rows;
+  return await parkUncounted.rows(database, parkingColumns.values(parked));
 }
 
 /** Pending deliveries in PostgreSQL. Outcomes share commits. */
@@ -215,9 +207,7 @@ export class PostgresDeliveries implements DeliveryStore {
 
   async postpone(deliveries: readonly Postponement[]): Promise<void> {
     await changedOf(deliveries, (left) =>
-      this.#homes.askAbout(left, shardOfKey, async ({ engine }, some) => {
-        return (await engine.query<ChangedRow>({ ...postpone, values: delayColumns.values(some) })).rows;
-      }),
+      this.#homes.askAbout(left, shardOfKey, ({ engine }, some) => postpone.rows(engine, delayColumns.values(some))),
     );
   }
 
@@ -259,22 +249,21 @@ export class PostgresDeliveries implements DeliveryStore {
     const accepted = outcomes.filter(({ next }) => next.kind === "accepted");
     const circuits = outcomes.flatMap((outcome) => outcome.circuits);
     // In this order: one that is parked meanwhile is in the other table by then.
-    const ends = () => {
-      const values = roundColumns.values(accepted);
-      return [deleteAccepted, unpark].map((statement) => ({ ...statement, values }));
-    };
+    const ends = [deleteAccepted, unpark];
     if (withAttempts && accepted.length === outcomes.length && circuits.length === 0) {
       // One round trip: the statement is a transaction of its own.
-      const statement = { ...recordAccepted, values: outcomeColumns.values(outcomes) };
-      const { rows } = await home.engine.query<{ gone: number }>(statement);
+      const recorded = await recordAccepted.first(home.engine, outcomeColumns.values(outcomes));
       // Parked shortly before, or changed while the statement searched for them.
-      if ((rows[0]?.gone ?? 0) < outcomes.length) for (const statement of ends()) await home.engine.query(statement);
+      if ((recorded?.gone ?? 0) < outcomes.length) {
+        for (const end of ends) await end.run(home.engine, roundColumns.values(accepted));
+      }
       return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
     }
     const changed = await inTransaction(home.engine, async (client) => {
+      const rounds = roundColumns.values(accepted);
       const written = [
-        withAttempts ? client.query({ ...insertAttempts, values: outcomeColumns.values(outcomes) }) : undefined,
-        ...(accepted.length > 0 ? ends().map((statement) => client.query(statement)) : []),
+        withAttempts ? insertAttempts.run(client, outcomeColumns.values(outcomes)) : undefined,
+        ...(accepted.length > 0 ? ends.map((end) => end.run(client, rounds)) : []),
       ];
       const failing = this.#writeFailed(client, outcomes);
       // The refused statement has the reason; those after it only report that the transaction is over.
@@ -282,9 +271,7 @@ export class PostgresDeliveries implements DeliveryStore {
       const [, deleted] = await Promise.all(written);
       const failed = await failing;
       // Parked shortly before, or changed while the statement searched for them.
-      if ((deleted?.rowCount ?? 0) < accepted.length) {
-        await Promise.all(ends().map((statement) => client.query(statement)));
-      }
+      if ((deleted ?? 0) < accepted.length) await Promise.all(ends.map((end) => end.run(client, rounds)));
       // Last, so that endpoints are not locked while waiting for anything else.
       if (circuits.length > 0) await writeCircuits(client, circuits, this.#alerting);
       return new Set<DeliveryOutcome>([...accepted, ...failed]);
@@ -308,12 +295,8 @@ export class PostgresDeliveries implements DeliveryStore {
         : [],
     );
     const [retried, parked] = await Promise.all([
-      changedOf(toRetry, async (left) => {
-        return (await client.query<ChangedRow>({ ...retryLater, values: delayColumns.values(left) })).rows;
-      }),
-      changedOf(toPark, async (left) => {
-        return (await client.query<ChangedRow>({ ...park, values: parkingColumns.values(left) })).rows;
-      }),
+      changedOf(toRetry, (left) => retryLater.rows(client, delayColumns.values(left))),
+      changedOf(toPark, (left) => park.rows(client, parkingColumns.values(left))),
     ]);
     const events = new Map(parked.map((one) => [rowKeyOf(one), parkedEvent(one.outcome)]));
     if (events.size > 0) await insertEvents(client, [...events.values()], this.#alerting);

@@ -1,14 +1,14 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../ids.ts";
-import { FigureCounter, Overviews } from "../../notifications/overview.ts";
+import { FigureCounter, type MinuteCounts, Overviews } from "../../notifications/overview.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { PostgresCurrentCounts } from "../current-counts.ts";
+import { postgresCurrentCounts } from "../current-counts.ts";
 import { insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";
-import { PostgresFigures } from "./figures.ts";
+import { postgresFigures } from "./figures.ts";
 
 let partner: Partner;
 const bench = await openBench();
-const figures = new PostgresFigures(bench.homes);
+const figures = postgresFigures(bench.homes);
 beforeEach(async () => {
   await bench.pool.query("TRUNCATE delivery_figures, notifications, parked, partners CASCADE");
   partner = await registerPartner(bench.pool);
@@ -54,7 +54,7 @@ test("the counts of two instances in one minute are added up, for a partner and 
   }
   const overview = new Overviews({
     figures,
-    standing: new PostgresCurrentCounts(bench.homes),
+    standing: postgresCurrentCounts(bench.homes),
     pending: async () => ({ count: 0, oldestMs: undefined }),
     troubles: { all: async () => [], of: async () => null, parked: async () => [], parkedOf: async () => null },
     nowMs: Date.now,
@@ -79,8 +79,8 @@ test("the counts of two instances in one minute are added up, for a partner and 
 test("a count that could not be added is kept for the next time", async () => {
   let isAway = true;
   const store = {
-    add: (rows: Parameters<PostgresFigures["add"]>[0]) =>
-      isAway ? Promise.reject(new Error("away")) : figures.add(rows),
+    ...figures,
+    add: (rows: readonly MinuteCounts[]) => (isAway ? Promise.reject(new Error("away")) : figures.add(rows)),
   };
   const counter = new FigureCounter(store);
   // Both are of one hour.

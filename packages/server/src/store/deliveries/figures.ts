@@ -1,7 +1,8 @@
-import { lowestId, type PartnerId, shardOf } from "../../ids.ts";
-import type { FailureCount, FigurePoint, FigureSpan, FigureStore, MinuteCounts } from "../../notifications/overview.ts";
+import { lowestId, shardOf } from "../../ids.ts";
+import type { FailureCount, FigurePoint, FigureStore } from "../../notifications/overview.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
 
 const sum = (column: string) => `
@@ -9,7 +10,7 @@ const sum = (column: string) => `
    FROM unnest(f.${column}, excluded.${column}) WITH ORDINALITY AS u (a, b, no))`;
 
 // In key order, so that two instances that add to the same rows cannot deadlock.
-const add = `
+const add = planned(`
   INSERT INTO delivery_figures AS f (partner_id, grain, at, accepted, failed, parked, attempt_ms, delivery_ms)
   SELECT i."partnerId", g.grain, date_trunc(g.grain, to_timestamp(i."minuteMs" / 1000.0), 'UTC'),
     i.accepted, i.failed, i.parked, i."attemptMs", i."deliveryMs"
@@ -19,7 +20,7 @@ const add = `
   ORDER BY 1, 3
   ON CONFLICT (partner_id, grain, at) DO UPDATE SET accepted = f.accepted + excluded.accepted,
     failed = f.failed + excluded.failed, parked = f.parked + excluded.parked,
-    attempt_ms = ${sum("attempt_ms")}, delivery_ms = ${sum("delivery_ms")}`;
+    attempt_ms = ${sum("attempt_ms")}, delivery_ms = ${sum("delivery_ms")}`);
 
 const read = `
   SELECT extract(epoch FROM f.at)::float8 * 1000 AS "atMs", f.accepted, f.failed, f.parked,
@@ -27,13 +28,15 @@ const read = `
   FROM delivery_figures f
   WHERE f.partner_id = $1 AND f.grain = $2 AND f.at >= to_timestamp($3 / 1000.0) ORDER BY f.at`;
 
+type Failing = Awaited<ReturnType<FigureStore["failing"]>>[number];
+
 // By hour, of which each partner has two: the index is read partner by partner.
-const failing = `
+const failing = planned<Failing>(`
   SELECT p.id AS "partnerId", f.accepted::integer, f.failed::integer, f.parked::integer
   FROM partners p CROSS JOIN LATERAL (
     SELECT sum(f.accepted) AS accepted, sum(f.failed) AS failed, sum(f.parked) AS parked FROM delivery_figures f
     WHERE f.partner_id = p.id AND f.grain = 'hour' AND f.at >= date_trunc('hour', to_timestamp($1 / 1000.0), 'UTC')
-  ) AS f WHERE f.failed > 0 ORDER BY f.failed DESC, p.id LIMIT $2`;
+  ) AS f WHERE f.failed > 0 ORDER BY f.failed DESC, p.id LIMIT $2`);
 
 // The attempts of the newest notifications: the query does not grow with the history.
 const failures = `
@@ -48,58 +51,51 @@ const failures = `
 /** A notification that old may still be retried. */
 const retriedMs = 7 * 86_400_000;
 
-const dropOld = "DELETE FROM delivery_figures WHERE grain = $1 AND at < to_timestamp($2 / 1000.0)";
+const dropOld = planned("DELETE FROM delivery_figures WHERE grain = $1 AND at < to_timestamp($2 / 1000.0)");
 
 const keptMs = { minute: 25 * 3_600_000, hour: 8 * 86_400_000 } as const;
 
 /** The figures of all instances, summed up in PostgreSQL. */
-export class PostgresFigures implements FigureStore {
-  readonly #homes: Homes;
+export function postgresFigures(homes: Homes): FigureStore {
+  return {
+    async add(counts) {
+      const all = counts.map((one) => ({ ...one, partnerId: one.partnerId ?? serviceId }));
+      await homes.askAbout(
+        all,
+        ({ partnerId }) => shardOf(partnerId),
+        async ({ pool }, rows) => {
+          await add.run(pool, [JSON.stringify(rows), "minute"]);
+          // Several minutes may belong to one hour, and a statement updates a row only once.
+          for (const ofMinute of Map.groupBy(rows, ({ minuteMs }) => minuteMs).values())
+            await add.run(pool, [JSON.stringify(ofMinute), "hour"]);
+          return [];
+        },
+      );
+    },
 
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
+    async read(partnerId, span, sinceMs) {
+      const grain = span === "week" ? "hour" : "minute";
+      const keptUnder = partnerId ?? serviceId;
+      const { pool } = homes.of(keptUnder);
+      return await queryAlongIndexes<FigurePoint>(pool, read, [keptUnder, grain, sinceMs]);
+    },
 
-  async add(counts: readonly MinuteCounts[]): Promise<void> {
-    const all = counts.map((one) => ({ ...one, partnerId: one.partnerId ?? serviceId }));
-    await this.#homes.askAbout(
-      all,
-      ({ partnerId }) => shardOf(partnerId),
-      async ({ pool }, rows) => {
-        await pool.query(add, [JSON.stringify(rows), "minute"]);
-        // Several minutes may belong to one hour, and a statement updates a row only once.
-        for (const ofMinute of Map.groupBy(rows, ({ minuteMs }) => minuteMs).values())
-          await pool.query(add, [JSON.stringify(ofMinute), "hour"]);
-        return [];
-      },
-    );
-  }
+    async failing(sinceMs, rowsMax) {
+      const rows = await homes.gather(({ pool }) => failing.rows(pool, [sinceMs, rowsMax]));
+      return [...rows].sort((a, b) => b.failed - a.failed || (a.partnerId < b.partnerId ? -1 : 1)).slice(0, rowsMax);
+    },
 
-  async read(partnerId: PartnerId | null, span: FigureSpan, sinceMs: number): Promise<readonly FigurePoint[]> {
-    const grain = span === "week" ? "hour" : "minute";
-    const keptUnder = partnerId ?? serviceId;
-    const { pool } = this.#homes.of(keptUnder);
-    return (await queryAlongIndexes<FigurePoint>(pool, read, [keptUnder, grain, sinceMs])).rows;
-  }
+    async failures(partnerId, sinceMs) {
+      const { pool } = homes.of(partnerId);
+      const values = [partnerId, lowestId(sinceMs - retriedMs), sinceMs];
+      return await queryAlongIndexes<FailureCount>(pool, failures, values);
+    },
 
-  async failing(sinceMs: number, rowsMax: number): ReturnType<FigureStore["failing"]> {
-    type Failing = Awaited<ReturnType<FigureStore["failing"]>>[number];
-    const rows = await this.#homes.gather(
-      async ({ pool }) => (await pool.query<Failing>(failing, [sinceMs, rowsMax])).rows,
-    );
-    return [...rows].sort((a, b) => b.failed - a.failed || (a.partnerId < b.partnerId ? -1 : 1)).slice(0, rowsMax);
-  }
-
-  async failures(partnerId: PartnerId, sinceMs: number): Promise<readonly FailureCount[]> {
-    const { pool } = this.#homes.of(partnerId);
-    const values = [partnerId, lowestId(sinceMs - retriedMs), sinceMs];
-    return (await queryAlongIndexes<FailureCount>(pool, failures, values)).rows;
-  }
-
-  async dropOld(nowMs: number): Promise<void> {
-    for (const grain of ["minute", "hour"] as const) {
-      const values = [grain, nowMs - keptMs[grain]];
-      await this.#homes.gather(async ({ pool }) => (await pool.query(dropOld, values)).rows);
-    }
-  }
+    async dropOld(nowMs) {
+      for (const grain of ["minute", "hour"] as const) {
+        const values = [grain, nowMs - keptMs[grain]];
+        await homes.gather(({ pool }) => dropOld.rows(pool, values));
+      }
+    },
+  };
 }

@@ -3,7 +3,7 @@ import { outcomeOf } from "../../delivery/delivery.fixture.ts";
 import type { Delivery } from "../../delivery/delivery.ts";
 import type { Precedence } from "../../delivery/store.ts";
 import { type ChainId, newId } from "../../ids.ts";
-import { PostgresNotifications } from "../notifications/notifications.ts";
+import { postgresNotifications } from "../notifications/notifications.ts";
 import { insertPartner, sampleNotification, sampleReport } from "../rows.fixture.ts";
 import { Partitions } from "../schema/partitions.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
@@ -50,7 +50,7 @@ async function redeliver(id: Delivery["id"]): Promise<void> {
     proofDays: 400,
     contents: { isAsCommitted: () => true },
   });
-  const notifications = new PostgresNotifications(context.connections, partitions);
+  const notifications = postgresNotifications(context.connections, partitions);
   await notifications.redeliver(context.partnerId, [id], "original");
 }
 

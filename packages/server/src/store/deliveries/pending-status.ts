@@ -4,6 +4,7 @@ import type { StoredParked, StoredTrouble } from "../../notifications/trouble.ts
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
+import { prepared } from "../database/statement.ts";
 
 // On Citus the name of a home's table includes the number of its shard.
 const estimateOf = (table: "pending" | "parked") => `(
@@ -18,17 +19,23 @@ const oldestOfEach = (table: "pending" | "parked", name: string) => `${name} AS 
         SELECT p.partner_id, p.id FROM ${table} p WHERE p.partner_id > o.partner_id
         ORDER BY p.partner_id, p.id LIMIT 1) AS next)`;
 
-// The counts are exact while they are small and estimates beyond, so that no statement grows with the backlog.
-const pendingStatus = {
-  name: "pending_status",
-  text: `
-    WITH RECURSIVE ${oldestOfEach("pending", "oldest")}
-    SELECT (SELECT min(id::text) FROM oldest) AS oldest_id,
-      (SELECT count(*) FROM (SELECT FROM pending LIMIT 10001) AS few) AS few,
-      ${estimateOf("pending")} AS estimate,
-      (SELECT count(*) FROM (SELECT FROM parked LIMIT 10001) AS few) AS parked_few,
-      ${estimateOf("parked")} AS parked_estimate`,
+type StatusRow = {
+  oldest_id: string | null;
+  few: number;
+  estimate: number;
+  parked_few: number;
+  parked_estimate: number;
 };
+type BacklogRow = { partner_id: PartnerId; oldest_id: string | null; pending: number; parked: number };
+
+// The counts are exact while they are small and estimates beyond, so that no statement grows with the backlog.
+const pendingStatus = prepared<StatusRow>(`
+  WITH RECURSIVE ${oldestOfEach("pending", "oldest")}
+  SELECT (SELECT min(id::text) FROM oldest) AS oldest_id,
+    (SELECT count(*) FROM (SELECT FROM pending LIMIT 10001) AS few) AS few,
+    ${estimateOf("pending")} AS estimate,
+    (SELECT count(*) FROM (SELECT FROM parked LIMIT 10001) AS few) AS parked_few,
+    ${estimateOf("parked")} AS parked_estimate`);
 
 /** Pending notifications of all instances. */
 export interface PendingCount {
@@ -42,21 +49,21 @@ export interface PendingCount {
 
 // The partner whose oldest has waited longest comes first. Each count is bounded, because nobody needs the exact number
 // beyond.
-const backlogByPartner = {
-  name: "backlog_by_partner",
-  text: `
-    WITH RECURSIVE ${oldestOfEach("pending", "waiting")}, ${oldestOfEach("parked", "given_up")},
-    chosen AS (
-      SELECT coalesce(w.partner_id, g.partner_id) AS partner_id, w.id AS oldest_id
-      FROM waiting w FULL JOIN given_up g ON g.partner_id = w.partner_id
-      ORDER BY w.id NULLS LAST, g.id LIMIT $1)
-    SELECT c.partner_id, c.oldest_id,
-      (SELECT count(*) FROM (
-        SELECT FROM pending p WHERE p.partner_id = c.partner_id LIMIT 1000) AS few) AS pending,
-      (SELECT count(*) FROM (
-        SELECT FROM parked d WHERE d.partner_id = c.partner_id LIMIT 1000) AS few) AS parked
-    FROM chosen c`,
-};
+const backlogByPartner = prepared<BacklogRow>(`
+  WITH RECURSIVE ${oldestOfEach("pending", "waiting")}, ${oldestOfEach("parked", "given_up")},
+  chosen AS (
+    SELECT coalesce(w.partner_id, g.partner_id) AS partner_id, w.id AS oldest_id
+    FROM waiting w FULL JOIN given_up g ON g.partner_id = w.partner_id
+    ORDER BY w.id NULLS LAST, g.id LIMIT $1)
+  SELECT c.partner_id, c.oldest_id,
+    (SELECT count(*) FROM (
+      SELECT FROM pending p WHERE p.partner_id = c.partner_id LIMIT 1000) AS few) AS pending,
+    (SELECT count(*) FROM (
+      SELECT FROM parked d WHERE d.partner_id = c.partner_id LIMIT 1000) AS few) AS parked
+  FROM chosen c`);
+
+const unownedShards = prepared<{ shard: number }>("SELECT shard FROM shards WHERE lease_id IS NULL");
+const announceDue = prepared("SELECT pg_notify('paybell_due', $1)");
 
 /** Pending and parked notifications of one partner, of all instances. */
 export interface PartnerBacklog {
@@ -86,14 +93,7 @@ export class PendingStatus {
   }
 
   async count(): Promise<PendingCount> {
-    type Row = {
-      oldest_id: string | null;
-      few: number;
-      estimate: number;
-      parked_few: number;
-      parked_estimate: number;
-    };
-    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>(pendingStatus)).rows);
+    const rows = await this.#homes.gather(({ engine }) => pendingStatus.rows(engine));
     const [oldest] = rows.flatMap(({ oldest_id }) => (oldest_id === null ? [] : [oldest_id])).sort();
     return {
       count: sum(rows.map((row) => counted(row.few, row.estimate))),
@@ -104,12 +104,9 @@ export class PendingStatus {
 
   /** The partners with pending or parked rows, the one that waits longest first. */
   async byPartner(partnersMax: number): Promise<readonly PartnerBacklog[]> {
-    type Row = { partner_id: PartnerId; oldest_id: string | null; pending: number; parked: number };
-    const rows = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<Row>({ ...backlogByPartner, values: [partnersMax] })).rows,
-    );
+    const rows = await this.#homes.gather(({ engine }) => backlogByPartner.rows(engine, [partnersMax]));
     // Ids are in order of time. Partners without pending rows come last.
-    const waitsSince = ({ oldest_id }: Row) => oldest_id ?? "z";
+    const waitsSince = ({ oldest_id }: BacklogRow) => oldest_id ?? "z";
     const first = [...rows].sort((a, b) => waitsSince(a).localeCompare(waitsSince(b))).slice(0, partnersMax);
     return first.map(({ partner_id, oldest_id, pending, parked }) => ({
       partnerId: partner_id,
@@ -121,16 +118,13 @@ export class PendingStatus {
 
   /** Shards that no living worker owns. */
   async unownedShards(): Promise<readonly number[]> {
-    const { rows } = await this.#engine.query<{ shard: number }>({
-      name: "unowned_shards",
-      text: "SELECT shard FROM shards WHERE lease_id IS NULL",
-    });
+    const rows = await unownedShards.rows(this.#engine);
     return rows.map(({ shard }) => shard);
   }
 
   /** Notifies every process of due deliveries. */
   async announceDue(payload: string): Promise<void> {
-    await this.#engine.query({ name: "announce_due", text: "SELECT pg_notify('paybell_due', $1)", values: [payload] });
+    await announceDue.run(this.#engine, [payload]);
   }
 }
 
@@ -210,28 +204,26 @@ export class PostgresTrouble {
 
   /** The partners whose schedules began first. */
   async all(partnersMax: number): Promise<readonly StoredTrouble[]> {
-    const rows = await this.#homes.gather(
-      async ({ pool }) => (await queryAlongIndexes<StoredTrouble>(pool, ofAll, [partnersMax])).rows,
-    );
+    const rows = await this.#homes.gather(({ pool }) => queryAlongIndexes<StoredTrouble>(pool, ofAll, [partnersMax]));
     return [...rows].sort((a, b) => a.scheduleStartMs - b.scheduleStartMs).slice(0, partnersMax);
   }
 
   async of(partnerId: PartnerId): Promise<StoredTrouble | undefined> {
-    const { rows } = await queryAlongIndexes<StoredTrouble>(this.#homes.of(partnerId).pool, ofOne, [1, partnerId]);
+    const rows = await queryAlongIndexes<StoredTrouble>(this.#homes.of(partnerId).pool, ofOne, [1, partnerId]);
     return rows[0];
   }
 
   /** The partners with parked notifications: first those in trouble, of each kind the one with the newest first. */
   async parked(partnersMax: number): Promise<readonly StoredParked[]> {
-    const rows = await this.#homes.gather(
-      async ({ pool }) => (await queryAlongIndexes<StoredParked>(pool, parkedOfAll, [partnersMax])).rows,
+    const rows = await this.#homes.gather(({ pool }) =>
+      queryAlongIndexes<StoredParked>(pool, parkedOfAll, [partnersMax]),
     );
     const rank = (one: StoredParked) => `${one.acceptedMs === null ? 1 : 0}${one.id}`;
     return [...rows].sort((a, b) => (rank(a) < rank(b) ? 1 : -1)).slice(0, partnersMax);
   }
 
   async parkedOf(partnerId: PartnerId): Promise<StoredParked | undefined> {
-    const { rows } = await queryAlongIndexes<StoredParked>(this.#homes.of(partnerId).pool, parkedOfOne, [1, partnerId]);
+    const rows = await queryAlongIndexes<StoredParked>(this.#homes.of(partnerId).pool, parkedOfOne, [1, partnerId]);
     return rows[0];
   }
 }

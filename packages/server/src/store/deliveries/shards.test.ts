@@ -3,14 +3,14 @@ import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { OwnedShard } from "../../delivery/ownership.ts";
 import { type LeaseId, newId, shardCount, shardOf } from "../../ids.ts";
-import { PostgresLeases } from "../leases.ts";
+import { postgresLeases } from "../leases.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { PostgresShards } from "./shards.ts";
+import { postgresShards } from "./shards.ts";
 
 const connections = await openTestDatabase({ connectionsMax: 14 });
 const beats = await connections.connectDirectly();
 afterAll(() => beats.end());
-const shards = new PostgresShards(connections.engine, () => Promise.resolve(beats));
+const shards = postgresShards(connections.engine, () => Promise.resolve(beats));
 beforeEach(async () => {
   await connections.pool.query("UPDATE shards SET lease_id = NULL, epoch = 0");
   await connections.pool.query("DELETE FROM leases");
@@ -151,7 +151,7 @@ test("a shard is released while the engine's connections are not answered", asyn
     .mockRejectedValue(new Error("too many clients already") as never);
   onTestFinished(() => engine.mockRestore());
   await expect(shards.release(id, [shard])).rejects.toThrow("too many clients already");
-  expect(await shards.owned(id)).toEqual([shard]);
+  expect(await shards.owned(id, "lease")).toEqual([shard]);
   await shards.release(id, [shard], "lease");
   expect(await ownerOf(shard.shard)).toEqual({ lease_id: null, epoch: shard.epoch });
 });
@@ -159,7 +159,7 @@ test("a shard is released while the engine's connections are not answered", asyn
 test("a worker whose beats say that it cannot send keeps its shards, and counts for no share", async () => {
   const [id, other] = [await worker(), await worker()];
   const mine = await shards.claim(id, 2);
-  const leases = new PostgresLeases(() => Promise.resolve(beats));
+  const leases = postgresLeases(() => Promise.resolve(beats));
   await leases.beat(id, "api");
   const map = await shards.map(id);
   expect(map.workers.map(({ leaseId }) => leaseId)).toEqual([other]);
@@ -174,7 +174,7 @@ test("a lease that is removed leaves its shards free, their epochs as they were"
   const taken = await shards.claim(id, 2);
   const connection = await connections.connectDirectly();
   onTestFinished(() => connection.end());
-  await new PostgresLeases(() => Promise.resolve(connection)).remove(id);
+  await postgresLeases(() => Promise.resolve(connection)).remove(id);
   for (const { shard, epoch } of taken) expect(await ownerOf(shard)).toEqual({ lease_id: null, epoch });
   const again = await shards.claim(other, shardCount);
   const epochs = new Map(again.map(({ shard, epoch }) => [shard, epoch]));

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "vitest";
 import type { NotificationId } from "../../ids.ts";
 import { type HistoryRow, readDay } from "../../notifications/history-export.ts";
 import { dayMs, dayOf, Partitions } from "../schema/partitions.ts";
-import { PostgresHistory } from "./history.ts";
+import { postgresHistory } from "./history.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
 const bench = await openBench();
@@ -37,7 +37,7 @@ test("a day is exported whole, page by page, and nothing of another day or partn
   await insertAttempt(bench.pool, one.id, ids[7] as NotificationId, { attemptNo: 1, reason: "timeout" });
   const parked = await insertNotification(bench.pool, other.id, { id: idAt(today - 1), state: "parked" });
   await insertNotification(bench.pool, one.id, { id: idAt(today) });
-  const history = new PostgresHistory(bench.homes);
+  const history = postgresHistory(bench.homes);
   const day = await rowsOf(readDay(history, dayText(yesterday), nowMs));
   expect(new Set(day.map(({ id }) => id))).toEqual(new Set([...ids, parked]));
   expect(day).toHaveLength(451);
@@ -55,7 +55,7 @@ test("a day is exported whole, page by page, and nothing of another day or partn
 });
 
 test("a day that is not over, and one that was dropped, are refused and not taken for empty", async () => {
-  const history = new PostgresHistory(bench.homes);
+  const history = postgresHistory(bench.homes);
   await expect(readDay(history, dayText(today), nowMs)).rejects.toMatchObject({ code: "invalid_value" });
   const kept = { ...history, keptFromMs: async () => today, pages: history.pages };
   await expect(readDay(kept, dayText(today - dayMs), nowMs)).rejects.toMatchObject({ code: "not_found" });

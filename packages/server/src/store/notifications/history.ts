@@ -2,6 +2,7 @@ import { lowestId, nilId } from "../../ids.ts";
 import type { HistoryRow, HistorySpan, HistoryStore } from "../../notifications/history-export.ts";
 import { epochMs } from "../database/along-indexes.ts";
 import type { Home, Homes } from "../database/homes.ts";
+import { planned } from "../database/statement.ts";
 
 const pageRows = 200;
 
@@ -11,7 +12,7 @@ const stateOf = `
     ELSE 'accepted' END`;
 
 // The order is that of the key of a day's table: a page is read where the one before ended.
-const page = `
+const page = planned<HistoryRow>(`
   SELECT n.partner_id AS "partnerId", n.id, n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl",
     n.content::text AS content, ${epochMs("n.created_at")} AS "createdAtMs", ${stateOf} AS state,
     coalesce((
@@ -22,35 +23,31 @@ const page = `
       FROM attempts a WHERE a.partner_id = n.partner_id AND a.id = n.id AND a.id >= $1 AND a.id < $2), '[]') AS attempts
   FROM notifications n
   WHERE n.id >= $1 AND n.id < $2 AND (n.partner_id, n.id) > ($3, $4) AND ($5::uuid IS NULL OR n.partner_id = $5)
-  ORDER BY n.partner_id, n.id LIMIT ${pageRows}`;
+  ORDER BY n.partner_id, n.id LIMIT ${pageRows}`);
 
 /** Reads notifications with their attempts, by partner and id. */
-export class PostgresHistory implements HistoryStore {
-  readonly #homes: Homes;
+export function postgresHistory(homes: Homes): HistoryStore {
+  return {
+    async keptFromMs() {
+      const kept = await homes.gather(
+        async ({ pool }) => (await pool.query<{ kept_from: Date }>("SELECT kept_from FROM history")).rows,
+      );
+      return Math.max(...kept.map(({ kept_from: keptFrom }) => keptFrom.getTime()));
+    },
 
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
-
-  async keptFromMs(): Promise<number> {
-    const kept = await this.#homes.gather(
-      async ({ pool }) => (await pool.query<{ kept_from: Date }>("SELECT kept_from FROM history")).rows,
-    );
-    return Math.max(...kept.map(({ kept_from: keptFrom }) => keptFrom.getTime()));
-  }
-
-  async *pages(span: HistorySpan): AsyncGenerator<readonly HistoryRow[]> {
-    const { partnerId } = span;
-    const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
-    for (const home of homes) yield* pagesOf(home, span);
-  }
+    async *pages(span) {
+      const { partnerId } = span;
+      const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];
+      for (const home of asked) yield* pagesOf(home, span);
+    },
+  };
 }
 
 async function* pagesOf({ pool }: Home, { fromMs, beforeMs, partnerId }: HistorySpan) {
   const ids = [lowestId(fromMs), lowestId(beforeMs)];
   let after = [partnerId ?? nilId, nilId];
   for (;;) {
-    const { rows } = await pool.query<HistoryRow>(page, [...ids, ...after, partnerId ?? null]);
+    const rows = await page.rows(pool, [...ids, ...after, partnerId ?? null]);
     if (rows.length > 0) yield rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < pageRows) return;

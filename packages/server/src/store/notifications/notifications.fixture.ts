@@ -7,6 +7,7 @@ import { LongPolls } from "../../notifications/long-polls.ts";
 import { Notifications } from "../../notifications/notifications.ts";
 import { ProofSigner } from "../../notifications/proof.ts";
 import { sealing } from "../../notifications/pull.ts";
+import type { NotificationStore } from "../../notifications/store.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
 import { openDatabase } from "../database/database.ts";
@@ -14,7 +15,7 @@ import { Homes } from "../database/homes.ts";
 import { sampleFacts } from "../rows.fixture.ts";
 import { Partitions } from "../schema/partitions.ts";
 import { readReqId } from "../transactions/transactions.ts";
-import { PostgresNotifications } from "./notifications.ts";
+import { postgresNotifications } from "./notifications.ts";
 
 /** A database with its days of history, and the notifications as the APIs use them. */
 export interface NotificationBench {
@@ -22,7 +23,7 @@ export interface NotificationBench {
   readonly engine: Pool;
   /** The connections that the store uses. */
   readonly homes: Homes;
-  readonly store: PostgresNotifications;
+  readonly store: NotificationStore;
   readonly arrivals: LongPolls;
   readonly notifications: Notifications;
   readonly partitions: Partitions;
@@ -45,7 +46,7 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   const partitions = new Partitions({ homes: connections.homes, clock, historyDays: 90, proofDays: 400, contents });
   await partitions.maintain();
   const homes = new Homes(connections.homes.all.map((home) => ({ ...home, pool: watch(home.pool) })));
-  const store = new PostgresNotifications({ pool: watch(pool), homes }, partitions);
+  const store = postgresNotifications({ pool: watch(pool), homes }, partitions);
   const told: PartnerId[] = [];
   const arrivals = new LongPolls({ store, waitingMax: 100 });
   const notifications = new Notifications({

@@ -1,8 +1,7 @@
-import type { Pool } from "pg";
 import { nilId, type PartnerId, shardOf } from "../../ids.ts";
 import type { NotificationKey, NotificationStore } from "../../notifications/store.ts";
 import type { Database } from "../database/database.ts";
-import type { Homes } from "../database/homes.ts";
+import { planned } from "../database/statement.ts";
 import { readEvents } from "../events.ts";
 import type { Partitions } from "../schema/partitions.ts";
 import { readBacklog, readContents, readFollowing, readHistory, readPage, writePull } from "./page.ts";
@@ -11,82 +10,67 @@ import { countRedelivery, insertTestNotification, redeliverAll, sumOf } from "./
 import { locateKey, lookUpKeys, readKeys } from "./search.ts";
 import { readAttempts, readKeyUse, readMatching, readStatuses, readSubjects } from "./status.ts";
 
-export class PostgresNotifications implements NotificationStore {
-  readonly #pool: Pool;
-  readonly #homes: Homes;
-  readonly #partitions: Pick<Partitions, "ensureDays">;
+const allIds = planned<{ id: PartnerId }>("SELECT id FROM partners ORDER BY id");
 
-  /** @param pool the database with the partners */
-  constructor({ pool, homes }: Pick<Database, "pool" | "homes">, partitions: Pick<Partitions, "ensureDays">) {
-    this.#pool = pool;
-    this.#homes = homes;
-    this.#partitions = partitions;
-  }
+/** @param database `pool` is of the database with the partners */
+export function postgresNotifications(
+  { pool, homes }: Pick<Database, "pool" | "homes">,
+  partitions: Pick<Partitions, "ensureDays">,
+): NotificationStore {
+  const poolOf = (partnerId: PartnerId) => homes.of(partnerId).pool;
+  return {
+    history: (partnerId) => readHistory(poolOf(partnerId)),
 
-  readonly history: NotificationStore["history"] = (partnerId) => readHistory(this.#poolOf(partnerId));
+    page: (partnerId, after, horizon, rowsMax) =>
+      readPage(poolOf(partnerId), partnerId, after ?? { xid: 0n, id: nilId }, horizon, rowsMax),
 
-  readonly page: NotificationStore["page"] = (partnerId, after, horizon, rowsMax) =>
-    readPage(this.#poolOf(partnerId), partnerId, after ?? { xid: 0n, id: nilId }, horizon, rowsMax);
+    following: (places) => homes.ask(places, ({ pool }, some) => readFollowing(pool, some)),
 
-  readonly following: NotificationStore["following"] = (places) =>
-    this.#homes.ask(places, ({ pool }, some) => readFollowing(pool, some));
+    contents: (partnerId, ids) => readContents(poolOf(partnerId), partnerId, ids),
 
-  readonly contents: NotificationStore["contents"] = (partnerId, ids) =>
-    readContents(this.#poolOf(partnerId), partnerId, ids);
+    backlog: (partnerId) => readBacklog(poolOf(partnerId), partnerId),
 
-  readonly backlog: NotificationStore["backlog"] = (partnerId) => readBacklog(this.#poolOf(partnerId), partnerId);
+    notePull: (partnerId, cursor) => writePull(poolOf(partnerId), partnerId, cursor),
 
-  readonly notePull: NotificationStore["notePull"] = (partnerId, cursor) =>
-    writePull(this.#poolOf(partnerId), partnerId, cursor);
+    partnerIds: async () => {
+      const rows = await allIds.rows(pool);
+      return rows.map(({ id }) => id);
+    },
 
-  readonly partnerIds: NotificationStore["partnerIds"] = async () => {
-    const { rows } = await this.#pool.query<{ id: PartnerId }>("SELECT id FROM partners ORDER BY id");
-    return rows.map((row) => row.id);
+    locate: (id, partnerId) => locateKey(homes, id, partnerId),
+
+    keptProof: (id) => findProof(homes, id),
+
+    lookUp: (q, partnerId, rowsMax) => lookUpKeys(homes, q, partnerId, rowsMax),
+
+    keys: (range, rowsMax) => readKeys(homes, range, rowsMax),
+
+    statuses: async (keys) =>
+      inOrderOf(keys, await homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStatuses(pool, some))),
+
+    subjects: async (keys) =>
+      new Map(await homes.askAbout(keys, shardOfKey, async ({ pool }, some) => [...(await readSubjects(pool, some))])),
+
+    matching: async (keys, match) =>
+      inOrderOf(keys, await homes.askAbout(keys, shardOfKey, ({ pool }, some) => readMatching(pool, some, match))),
+
+    keyUse: (partnerId, sinceMs, rowsMax) => readKeyUse(poolOf(partnerId), partnerId, sinceMs, rowsMax),
+
+    attempts: (key, rowsMax) => readAttempts(poolOf(key.partnerId), key, rowsMax),
+
+    events: ({ partnerId, id, transactionId }, rowsMax) =>
+      readEvents(poolOf(partnerId), partnerId, transactionId === null ? [id] : [id, transactionId], rowsMax),
+
+    redeliver: (partnerId, ids, to, redelivery) =>
+      redeliverAll(poolOf(partnerId), partitions, { partnerId, ids, to, redelivery }),
+
+    redeliveryCounts: async (id, partnerId) => {
+      const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];
+      return sumOf(await Promise.all(asked.map(({ pool }) => countRedelivery(pool, id, partnerId))));
+    },
+
+    insertTest: (test) => insertTestNotification(poolOf(test.partnerId), test),
   };
-
-  readonly locate: NotificationStore["locate"] = (id, partnerId) => locateKey(this.#homes, id, partnerId);
-
-  readonly keptProof: NotificationStore["keptProof"] = (id) => findProof(this.#homes, id);
-
-  readonly lookUp: NotificationStore["lookUp"] = (q, partnerId, rowsMax) =>
-    lookUpKeys(this.#homes, q, partnerId, rowsMax);
-
-  readonly keys: NotificationStore["keys"] = (range, rowsMax) => readKeys(this.#homes, range, rowsMax);
-
-  readonly statuses: NotificationStore["statuses"] = async (keys) =>
-    inOrderOf(keys, await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStatuses(pool, some)));
-
-  readonly subjects: NotificationStore["subjects"] = async (keys) =>
-    new Map(
-      await this.#homes.askAbout(keys, shardOfKey, async ({ pool }, some) => [...(await readSubjects(pool, some))]),
-    );
-
-  readonly matching: NotificationStore["matching"] = async (keys, match) =>
-    inOrderOf(keys, await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readMatching(pool, some, match)));
-
-  readonly keyUse: NotificationStore["keyUse"] = (partnerId, sinceMs, rowsMax) =>
-    readKeyUse(this.#poolOf(partnerId), partnerId, sinceMs, rowsMax);
-
-  readonly attempts: NotificationStore["attempts"] = (key, rowsMax) =>
-    readAttempts(this.#poolOf(key.partnerId), key, rowsMax);
-
-  readonly events: NotificationStore["events"] = ({ partnerId, id, transactionId }, rowsMax) =>
-    readEvents(this.#poolOf(partnerId), partnerId, transactionId === null ? [id] : [id, transactionId], rowsMax);
-
-  readonly redeliver: NotificationStore["redeliver"] = (partnerId, ids, to, redelivery) =>
-    redeliverAll(this.#poolOf(partnerId), this.#partitions, { partnerId, ids, to, redelivery });
-
-  readonly redeliveryCounts: NotificationStore["redeliveryCounts"] = async (id, partnerId) => {
-    const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
-    return sumOf(await Promise.all(homes.map(({ pool }) => countRedelivery(pool, id, partnerId))));
-  };
-
-  readonly insertTest: NotificationStore["insertTest"] = (test) =>
-    insertTestNotification(this.#poolOf(test.partnerId), test);
-
-  #poolOf(partnerId: PartnerId): Pool {
-    return this.#homes.of(partnerId).pool;
-  }
 }
 
 function shardOfKey({ partnerId }: NotificationKey): number {

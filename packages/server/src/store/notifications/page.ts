@@ -10,16 +10,17 @@ import type {
   StoredBacklog,
 } from "../../notifications/store.ts";
 import { epochMs, queryAlongIndexes } from "../database/along-indexes.ts";
+import { planned, prepared } from "../database/statement.ts";
 
-// Statements for people have no name: each is planned with its values, so that it reads only the days it needs.
+// Statements for people are planned with their values, so that they read only the days they need.
 
 // The control file's timeline lags behind a promotion until the next checkpoint; that of the WAL position does not.
-const history = `
+const history = planned<HistoryRow>(`
   SELECT (SELECT system_identifier FROM pg_control_system())::text AS system_identifier,
     left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline,
     pg_snapshot_xmin(pg_current_snapshot())::text AS horizon,
     (SELECT kept_from FROM history) AS kept_from,
-    now() AS now`;
+    now() AS now`);
 
 const page = `
   SELECT n.id, n.xid::text AS xid, pg_column_size(n.content) AS stored_bytes
@@ -71,8 +72,7 @@ interface HistoryRow {
 }
 
 export async function readHistory(pool: Pool): ReturnType<NotificationStore["history"]> {
-  const { rows } = await pool.query<HistoryRow>(history);
-  const [row] = rows;
+  const row = await history.first(pool);
   if (row === undefined) throw new Error("The database did not tell its identity.");
   return {
     // The server returns the identifier as a signed number.
@@ -93,7 +93,7 @@ export async function readPage(
   horizon: bigint,
   rowsMax: number,
 ): Promise<readonly PageRow[]> {
-  const { rows } = await queryAlongIndexes<{ id: NotificationId; xid: string; stored_bytes: number }>(pool, page, [
+  const rows = await queryAlongIndexes<{ id: NotificationId; xid: string; stored_bytes: number }>(pool, page, [
     partnerId,
     String(after.xid),
     after.id,
@@ -105,7 +105,7 @@ export async function readPage(
 
 /** Reads only the days of history that contain ids of current notifications: two of them, not a hundred. */
 export async function readFollowing(pool: Pool, places: readonly HistoryPosition[]): Promise<readonly Following[]> {
-  const { rows } = await queryAlongIndexes<{ place: number; settled: boolean }>(pool, following, [
+  const rows = await queryAlongIndexes<{ place: number; settled: boolean }>(pool, following, [
     places.map(({ partnerId }) => partnerId),
     places.map(({ after }) => String(after.xid)),
     places.map(({ after }) => after.id),
@@ -125,42 +125,30 @@ export async function readContents(
 ): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
   const sorted = [...ids].sort();
   const values = [partnerId, sorted, sorted[0], sorted.at(-1)];
-  const { rows } = await queryAlongIndexes<NotificationContent>(pool, contents, values);
+  const rows = await queryAlongIndexes<NotificationContent>(pool, contents, values);
   return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** Counts are exact up to here, so that no query grows with the number of rows. */
 const countedMax = 10_000;
 
-const backlog = {
-  name: "backlog",
-  text: `
+const backlog = prepared<{ pending: number; oldest_id: string | null; parked: number }>(`
     SELECT
       (SELECT count(*) FROM (SELECT FROM pending p WHERE p.partner_id = $1 LIMIT ${countedMax}) AS few)::integer
         AS pending,
       (SELECT p.id FROM pending p WHERE p.partner_id = $1 ORDER BY p.id LIMIT 1) AS oldest_id,
       (SELECT count(*) FROM (SELECT FROM parked d WHERE d.partner_id = $1 LIMIT ${countedMax}) AS few)::integer
-        AS parked`,
-};
+        AS parked`);
 
-const lastPull = { name: "last_pull", text: "SELECT u.cursor, u.at FROM pulls u WHERE u.partner_id = $1" };
+const lastPull = prepared<{ cursor: string; at: Date }>("SELECT u.cursor, u.at FROM pulls u WHERE u.partner_id = $1");
 
-const notePull = {
-  name: "note_pull",
-  text: `
-    INSERT INTO pulls (partner_id, cursor) VALUES ($1, $2)
-    ON CONFLICT (partner_id) DO UPDATE SET cursor = excluded.cursor, at = excluded.at`,
-};
+const notePull = prepared(`
+  INSERT INTO pulls (partner_id, cursor) VALUES ($1, $2)
+  ON CONFLICT (partner_id) DO UPDATE SET cursor = excluded.cursor, at = excluded.at`);
 
 export async function readBacklog(pool: Pool, partnerId: PartnerId): Promise<StoredBacklog> {
-  type Counts = { readonly pending: number; readonly oldest_id: string | null; readonly parked: number };
-  type Pull = { readonly cursor: string; readonly at: Date };
-  const [{ rows: counts }, { rows: pulls }] = await Promise.all([
-    pool.query<Counts>({ ...backlog, values: [partnerId] }),
-    pool.query<Pull>({ ...lastPull, values: [partnerId] }),
-  ]);
-  const { pending = 0, oldest_id = null, parked = 0 } = counts[0] ?? {};
-  const [pull] = pulls;
+  const [counts, pull] = await Promise.all([backlog.first(pool, [partnerId]), lastPull.first(pool, [partnerId])]);
+  const { pending = 0, oldest_id = null, parked = 0 } = counts ?? {};
   return {
     pending,
     oldestPendingMs: oldest_id === null ? null : idTimeMs(oldest_id),
@@ -170,5 +158,5 @@ export async function readBacklog(pool: Pool, partnerId: PartnerId): Promise<Sto
 }
 
 export async function writePull(pool: Pool, partnerId: PartnerId, cursor: string): Promise<void> {
-  await pool.query({ ...notePull, values: [partnerId, cursor] });
+  await notePull.run(pool, [partnerId, cursor]);
 }

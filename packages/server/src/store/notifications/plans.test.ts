@@ -2,7 +2,7 @@ import type { Pool, PoolClient, QueryConfig } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type NotificationId, newId, nilId } from "../../ids.ts";
 import type { HistoryPosition } from "../../notifications/store.ts";
-import { PostgresEvents } from "../events.ts";
+import { postgresEvents } from "../events.ts";
 import { openBench, registerPartner } from "./notifications.fixture.ts";
 
 /** More than the largest page and its neighbours. Each partner below has several times as many rows. */
@@ -159,7 +159,7 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
       "a count of parked ones",
       () => bench.notifications.redeliverMany({ reason: "tls" }, { to: "original", dryRun: true }),
     ],
-    ["due alerts", () => new PostgresEvents(bench.homes).claimDue(5, 40)],
+    ["due alerts", () => postgresEvents(bench.homes).claimDue(5, 40)],
   ])("%s reads no more than a page", async (_, ask) => {
     await ask();
     expect(carriedOut.length).toBeGreaterThan(0);

@@ -5,13 +5,14 @@ import { lowestId, type NotificationId, nilId, type TransactionId } from "../../
 import type { KeptProof } from "../../notifications/store.ts";
 import { epochMs } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned } from "../database/statement.ts";
 
 const pageRows = 500;
 /** The size of their contents as stored, which is compressed. */
 const pageBytes = 1_024 * 1_024;
 
 // Attempts without a reason were accepted. Of several, a redelivery's among them, the first one proves the delivery.
-const accepted = `
+const accepted = planned<AcceptedRow>(`
   SELECT f.partner_id AS "partnerId", f.id, f.transaction_id, f.command, f.created_at, f.started_at, f.duration_ms, f.url,
     f.address, f.http_status, f.key_id, f.attempts, f.callback_url AS "callBackUrl", f.content::text AS content,
     f.content_mac, f.original_id AS "originalId",
@@ -28,14 +29,14 @@ const accepted = `
       FROM attempts a JOIN notifications n ON n.partner_id = a.partner_id AND n.id = a.id AND n.id >= $1 AND n.id < $2
       WHERE a.id >= $1 AND a.id < $2 AND (a.partner_id, a.id) > ($3, $4) AND a.reason IS NULL
       ORDER BY a.partner_id, a.id, a.round, a.attempt_no LIMIT ${pageRows}) AS d) AS f
-  WHERE f.bytes_before < ${pageBytes} ORDER BY f.partner_id, f.id`;
+  WHERE f.bytes_before < ${pageBytes} ORDER BY f.partner_id, f.id`);
 
-const insertProofs = `
+const insertProofs = planned(`
   INSERT INTO proofs (partner_id, id, transaction_id, command, created_at, started_at, duration_ms, url, address,
     http_status, key_id, attempts, content_sha256)
   SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::timestamptz[], $6::timestamptz[],
     $7::integer[], $8::text[], $9::text[], $10::integer[], $11::text[], $12::integer[], $13::bytea[])
-  ON CONFLICT DO NOTHING`;
+  ON CONFLICT DO NOTHING`);
 
 interface AcceptedRow extends FixedContent {
   readonly transaction_id: TransactionId | null;
@@ -61,12 +62,12 @@ export async function keepProofs(
 ): Promise<void> {
   let after = [nilId, nilId];
   for (;;) {
-    const { rows } = await pool.query<AcceptedRow>(accepted, [...ids, ...after]);
+    const rows = await accepted.rows(pool, [...ids, ...after]);
     const last = rows.at(-1);
     if (last === undefined) return;
     const proved = rows.filter((row) => contents.isAsCommitted(row, row.content_mac));
     const column = <Name extends keyof AcceptedRow>(name: Name) => proved.map((row) => row[name]);
-    await pool.query(insertProofs, [
+    await insertProofs.run(pool, [
       column("partnerId"),
       column("id"),
       column("transaction_id"),
@@ -101,15 +102,15 @@ export async function pruneProofs(pool: Pool, beforeMs: number): Promise<void> {
   }
 }
 
-const find = `
+const find = planned<KeptProof>(`
   SELECT f.id, f.partner_id AS "partnerId", f.transaction_id AS "transactionId", f.command,
     ${epochMs("f.created_at")} AS "createdAtMs", ${epochMs("f.started_at")} AS "startedAtMs",
     f.duration_ms AS "durationMs", f.url, f.address, f.http_status AS "httpStatus", f.key_id AS "keyId", f.attempts,
     encode(f.content_sha256, 'hex') AS "contentSha256"
-  FROM partners p JOIN proofs f ON f.partner_id = p.id AND f.id = $1`;
+  FROM partners p JOIN proofs f ON f.partner_id = p.id AND f.id = $1`);
 
 /** Finds the proof of a notification whose day was dropped. */
 export async function findProof(homes: Homes, id: NotificationId): Promise<KeptProof | undefined> {
-  const [found] = await homes.gather(async ({ pool }) => (await pool.query<KeptProof>(find, [id])).rows);
+  const [found] = await homes.gather(({ pool }) => find.rows(pool, [id]));
   return found;
 }

@@ -11,21 +11,22 @@ import {
 import { queueOfUrl } from "../../notification.ts";
 import type { Held, RedeliveryCounts, TestNotification } from "../../notifications/store.ts";
 import { epochMs } from "../database/along-indexes.ts";
+import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { earlierThan } from "../deliveries/read.ts";
 import type { Partitions } from "../schema/partitions.ts";
 import { itsEndpoint } from "./status.ts";
 
-const outlived = `
-  SELECT d.id FROM parked d WHERE d.partner_id = $1 AND d.id = ANY ($2::uuid[]) AND d.notification IS NOT NULL`;
+const outlived = planned<{ id: NotificationId }>(`
+  SELECT d.id FROM parked d WHERE d.partner_id = $1 AND d.id = ANY ($2::uuid[]) AND d.notification IS NOT NULL`);
 
 // Waits for an outcome that is being written: if it were read before, its notification would be both parked and
 // pending.
-const awaitOutcomes = `
-  SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[]) ORDER BY p.id FOR UPDATE`;
+const awaitOutcomes = planned<{ id: NotificationId }>(`
+  SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[]) ORDER BY p.id FOR UPDATE`);
 
 // Outcomes of earlier rounds may still arrive. Each names its round, and changes no later one.
-const takeOut = `
+const takeOut = planned<Removed>(`
   WITH freed AS (
     DELETE FROM parked WHERE partner_id = $1 AND id = ANY ($2::uuid[])
     RETURNING partner_id, id, chain_id, round, bytes, notification),
@@ -54,14 +55,14 @@ const takeOut = `
     SELECT a.registered_routes -> k.command ->> 'queue' FROM partners a WHERE a.id = $1), '') AS registered_queue,
     greatest(k.round, (
     SELECT max(a.round) FROM attempts a WHERE a.partner_id = $1 AND a.id = k.id AND a.id BETWEEN $3 AND $4)) AS round
-  FROM kept k ORDER BY k.id`;
+  FROM kept k ORDER BY k.id`);
 
-const makeDue = `
+const makeDue = planned<{ id: NotificationId }>(`
   INSERT INTO pending (partner_id, id, chain_id, due_at, round, bytes, queue, to_registered)
   SELECT $1, i.id, i.chain_id, now(), i.round + 1, i.bytes, i.queue, $2
   FROM unnest($3::uuid[], $4::uuid[], $5::integer[], $6::integer[], $7::text[]) AS i (id, chain_id, round, bytes, queue)
   ON CONFLICT DO NOTHING
-  RETURNING id`;
+  RETURNING id`);
 
 interface Removed {
   readonly id: NotificationId;
@@ -73,30 +74,30 @@ interface Removed {
 }
 
 // A first attempt counts as a step of the schedule, although a person asked for it.
-const sendNow = `
+const sendNow = planned(`
   UPDATE pending p SET due_at = least(p.due_at, now()), is_asked = p.attempts_made > 0,
     to_registered = p.to_registered OR $3
-  WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])`;
+  WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])`);
 
 /** A tripped circuit is probed now. Its owner reads what a person changed: the number says that. */
-const probeNow = `
+const probeNow = planned(`
   UPDATE endpoints e SET probe_at = now(), control_no = control_no + 1, updated_at = now()
-  WHERE e.partner_id = $1 AND e.state = 'open' AND e.probe_at > now()`;
+  WHERE e.partner_id = $1 AND e.state = 'open' AND e.probe_at > now()`);
 
 const isHeld = `
   CASE WHEN (SELECT a.state FROM partners a WHERE a.id = p.partner_id) <> 'active' THEN 'paused'
     WHEN ${earlierThan("p")} IS NOT NULL THEN 'order' END`;
 
 /** With those that another session made due in the meantime. */
-const nowPending = `
-  SELECT p.id, ${isHeld} AS held FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])`;
+const nowPending = planned<{ id: NotificationId; held: Held | null }>(`
+  SELECT p.id, ${isHeld} AS held FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])`);
 
 /** The progress of a redelivery can be asked for this long. */
 const redeliveriesKeptMs = 30 * 86_400_000;
-const dropOldRedeliveries = "DELETE FROM redeliveries WHERE partner_id = $1 AND id < $2::uuid";
-const insertStep = "INSERT INTO redeliveries (partner_id, id, step, ids) VALUES ($1, $2, $3, $4::uuid[])";
+const dropOldRedeliveries = planned("DELETE FROM redeliveries WHERE partner_id = $1 AND id < $2::uuid");
+const insertStep = planned("INSERT INTO redeliveries (partner_id, id, step, ids) VALUES ($1, $2, $3, $4::uuid[])");
 
-const redeliveryCounts = `
+const redeliveryCounts = planned<Omit<RedeliveryCounts, "held"> & { paused: number; in_order: number }>(`
   SELECT count(*)::integer AS redelivered, count(p.held)::integer AS pending,
     count(*) FILTER (WHERE p.has_failed)::integer AS failed,
     count(d.id) FILTER (WHERE p.held IS NULL)::integer AS parked,
@@ -116,13 +117,13 @@ const redeliveryCounts = `
     SELECT CASE WHEN p.held = '' AND e.state IS DISTINCT FROM 'gone' THEN greatest(p.due_at, e.probe_at) END AS at
   ) AS next
   LEFT JOIN LATERAL (
-    SELECT d.id FROM parked d WHERE d.partner_id = i.partner_id AND d.id = i.id LIMIT 1) AS d ON true`;
+    SELECT d.id FROM parked d WHERE d.partner_id = i.partner_id AND d.id = i.id LIMIT 1) AS d ON true`);
 
-const insertTest = `
+const insertTest = planned(`
   WITH history AS (
     INSERT INTO notifications (partner_id, id, chain_id, command, content, content_mac)
     VALUES ($1, $2, $3, $4, $5, $8))
-  INSERT INTO pending (partner_id, id, chain_id, due_at, bytes, queue) VALUES ($1, $2, $3, now(), $6, $7)`;
+  INSERT INTO pending (partner_id, id, chain_id, due_at, bytes, queue) VALUES ($1, $2, $3, now(), $6, $7)`);
 
 /** `no partition of relation found for row`: the day was dropped between reading and writing. */
 const noPartition = "23514";
@@ -141,7 +142,7 @@ export async function redeliverAll(
   request: RedeliveryRequest,
 ): Promise<ReadonlyMap<NotificationId, Held | null>> {
   for (let tries = 1; ; tries += 1) {
-    const { rows } = await pool.query<{ id: NotificationId }>(outlived, [request.partnerId, request.ids]);
+    const rows = await outlived.rows(pool, [request.partnerId, request.ids]);
     if (rows.length > 0) await partitions.ensureDays(rows.map((row) => idTimeMs(row.id)));
     try {
       return await inTransaction(pool, (client) => redeliverIn(client, request));
@@ -156,13 +157,13 @@ async function redeliverIn(
   { partnerId, ids, to, redelivery }: RedeliveryRequest,
 ): Promise<ReadonlyMap<NotificationId, Held | null>> {
   const sorted = [...ids].sort();
-  const { rows: waited } = await client.query<{ id: NotificationId }>(awaitOutcomes, [partnerId, sorted]);
+  const waited = await awaitOutcomes.rows(client, [partnerId, sorted]);
   const pending = new Set(waited.map((row) => row.id));
   const free = sorted.filter((id) => !pending.has(id));
   const bounds = [sorted[0] ?? null, sorted.at(-1) ?? null];
-  const { rows } = await client.query<Removed>(takeOut, [partnerId, free, ...bounds]);
+  const rows = await takeOut.rows(client, [partnerId, free, ...bounds]);
   const toRegistered = to === "registered";
-  const { rows: begun } = await client.query<{ id: NotificationId }>(makeDue, [
+  const begun = await makeDue.rows(client, [
     partnerId,
     toRegistered,
     rows.map((row) => row.id),
@@ -173,17 +174,17 @@ async function redeliverIn(
       toRegistered || url === null ? queue : queueOfUrl(url),
     ),
   ]);
-  const { rows: due } = await client.query<{ id: NotificationId; held: Held | null }>(nowPending, [partnerId, sorted]);
+  const due = await nowPending.rows(client, [partnerId, sorted]);
   if (redelivery !== undefined && due.length > 0) {
     const step = newId();
-    await client.query(dropOldRedeliveries, [partnerId, lowestId(idTimeMs(step) - redeliveriesKeptMs)]);
-    await client.query(insertStep, [partnerId, redelivery, step, due.map((row) => row.id)]);
+    await dropOldRedeliveries.run(client, [partnerId, lowestId(idTimeMs(step) - redeliveriesKeptMs)]);
+    await insertStep.run(client, [partnerId, redelivery, step, due.map((row) => row.id)]);
   }
   const again = new Set(begun.map((row) => row.id));
   const waiting = due.map((row) => row.id).filter((id) => !again.has(id));
-  if (waiting.length > 0) await client.query(sendNow, [partnerId, waiting, toRegistered]);
+  if (waiting.length > 0) await sendNow.run(client, [partnerId, waiting, toRegistered]);
   // Last, so that endpoints are not locked while waiting for anything else.
-  if (due.length > 0) await client.query(probeNow, [partnerId]);
+  if (due.length > 0) await probeNow.run(client, [partnerId]);
   return new Map(due.map(({ id, held }) => [id, held]));
 }
 
@@ -193,9 +194,7 @@ export async function countRedelivery(
   id: RedeliveryId,
   partnerId: PartnerId | undefined,
 ): Promise<RedeliveryCounts | undefined> {
-  type Row = Omit<RedeliveryCounts, "held"> & { readonly paused: number; readonly in_order: number };
-  const { rows } = await pool.query<Row>(redeliveryCounts, [id, partnerId ?? null]);
-  const [row] = rows;
+  const row = await redeliveryCounts.first(pool, [id, partnerId ?? null]);
   if (row === undefined || row.redelivered === 0) return undefined;
   const { paused, in_order: order, ...counts } = row;
   return { ...counts, held: { paused, order } };
@@ -223,5 +222,5 @@ function earlier(one: number | null, other: number | null): number | null {
 
 export async function insertTestNotification(pool: Pool, test: TestNotification): Promise<void> {
   const { partnerId, id, chainId, command, queue, content, mac } = test;
-  await pool.query(insertTest, [partnerId, id, chainId, command, content, Buffer.byteLength(content), queue, mac]);
+  await insertTest.run(pool, [partnerId, id, chainId, command, content, Buffer.byteLength(content), queue, mac]);
 }

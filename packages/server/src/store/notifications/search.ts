@@ -151,7 +151,7 @@ async function askAlong(
 ): Promise<readonly NotificationKey[]> {
   const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];
   const answers = await Promise.all(asked.map(({ pool }) => queryAlongIndexes<NotificationKey>(pool, text, values)));
-  return answers.flatMap(({ rows }) => rows);
+  return answers.flat();
 }
 
 function inOrder(keys: readonly NotificationKey[], order: KeyRange["order"]): NotificationKey[] {

@@ -114,7 +114,7 @@ export async function readStatuses(
   keys: readonly NotificationKey[],
 ): Promise<readonly NotificationStatus[]> {
   if (keys.length === 0) return [];
-  const { rows } = await queryAlongIndexes<StatusRow>(pool, standings, boundsOf(keys));
+  const rows = await queryAlongIndexes<StatusRow>(pool, standings, boundsOf(keys));
   return rows.map(({ pending, ...status }) => {
     if (pending === null) return { ...status, waiting: null, schedule: null };
     const { startMs, stepsMade } = pending;
@@ -142,7 +142,7 @@ export async function readKeyUse(
   sinceMs: number,
   rowsMax: number,
 ): Promise<readonly KeyUse[]> {
-  return (await queryAlongIndexes<KeyUse>(pool, keyUse, [partnerId, lowestId(sinceMs), rowsMax])).rows;
+  return await queryAlongIndexes<KeyUse>(pool, keyUse, [partnerId, lowestId(sinceMs), rowsMax]);
 }
 
 export async function readAttempts(
@@ -150,7 +150,7 @@ export async function readAttempts(
   key: NotificationKey,
   rowsMax: number,
 ): Promise<readonly RecordedAttempt[]> {
-  return (await queryAlongIndexes<RecordedAttempt>(pool, attempts, [key.partnerId, key.id, rowsMax])).rows;
+  return await queryAlongIndexes<RecordedAttempt>(pool, attempts, [key.partnerId, key.id, rowsMax]);
 }
 
 // A notification that outlived its day of history is in parked.
@@ -201,7 +201,7 @@ export async function readSubjects(
 ): Promise<ReadonlyMap<NotificationId, NotificationSubject>> {
   if (keys.length === 0) return new Map();
   const bytesMax = keys.length === 1 ? wholeBytesMax : listedBytesMax;
-  const { rows } = await queryAlongIndexes<Row>(pool, subjects, [...boundsOf(keys), bytesMax]);
+  const rows = await queryAlongIndexes<Row>(pool, subjects, [...boundsOf(keys), bytesMax]);
   return new Map(rows.map(({ partnerId: _, id, ...subject }) => [id, subject]));
 }
 
@@ -215,7 +215,7 @@ export async function readMatching(
   const { command, tid, mid, refId, approveCode, billId, lastFour, contains, result, amountFrom, amountTo } = match;
   const texts = [command, tid, mid, refId, approveCode, billId, lastFour, contains, result, amountFrom, amountTo];
   const wanted = texts.map((value) => value ?? null);
-  return (await queryAlongIndexes<NotificationKey>(pool, matching, [...boundsOf(keys), ...wanted])).rows;
+  return await queryAlongIndexes<NotificationKey>(pool, matching, [...boundsOf(keys), ...wanted]);
 }
 
 interface Row extends NotificationSubject {

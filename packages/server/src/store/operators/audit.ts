@@ -9,6 +9,7 @@ import type {
   AuditSearch,
   AuditStore,
 } from "../../operators/audit.ts";
+import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { composeWithin, runActing } from "./acting.ts";
 
@@ -22,9 +23,9 @@ const lockWaitMs = 2_000;
 const lockNotAvailable = "55P03";
 const dropRows = 5_000;
 // As drop_audit_before counts: the oldest ones, up to the first that is not old enough.
-const droppable = `
+const droppable = planned<{ entries: number }>(`
   SELECT count(*)::integer AS entries FROM (SELECT seq, at_ms FROM audit ORDER BY seq LIMIT $2) AS o
-  WHERE NOT EXISTS (SELECT FROM audit y WHERE y.seq <= o.seq AND y.at_ms >= $1)`;
+  WHERE NOT EXISTS (SELECT FROM audit y WHERE y.seq <= o.seq AND y.at_ms >= $1)`);
 
 interface Row {
   readonly seq: number;
@@ -113,8 +114,8 @@ export class PostgresAudit implements AuditStore {
   dropBefore(beforeMs: number, made: Parameters<AuditStore["dropBefore"]>[1]): Promise<number> {
     return inTransaction(this.#pool, async (client) => {
       await lockAudit(client);
-      const { rows } = await client.query<{ entries: number }>(droppable, [beforeMs, dropRows]);
-      const entries = rows[0]?.entries ?? 0;
+      const row = await droppable.first(client, [beforeMs, dropRows]);
+      const entries = row?.entries ?? 0;
       if (entries === 0) return 0;
       await appendIn(client, ...made(entries), this.#macOf);
       await client.query("SELECT drop_audit_before($1, $2)", [beforeMs, dropRows]);

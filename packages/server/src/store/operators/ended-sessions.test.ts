@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../../../../../test/support/database.ts";
 import { EndedSessions } from "../../operators/ended-sessions.ts";
 import { openDatabase } from "../database/database.ts";
-import { PostgresEndedSessions } from "./ended-sessions.ts";
+import { postgresEndedSessions } from "./ended-sessions.ts";
 
 test("an ended session is known to other instances within two seconds, and stored until it would be over", async () => {
   const database = await createDatabase();
@@ -13,7 +13,7 @@ test("an ended session is known to other instances within two seconds, and store
     await database.drop();
   });
   let nowMs = 0;
-  const instance = () => new EndedSessions(new PostgresEndedSessions(connections.pool), { monotonicMs: () => nowMs });
+  const instance = () => new EndedSessions(postgresEndedSessions(connections.pool), { monotonicMs: () => nowMs });
   const [one, two] = [instance(), instance()];
   const [ended, open, over] = [randomBytes(32), randomBytes(32), randomBytes(32)];
   expect([await one.has(ended), await two.has(ended), await two.has(open)]).toEqual([false, false, false]);

@@ -3,7 +3,7 @@ import { createDatabase, withAdmin } from "../../../../../test/support/database.
 import { systemClock } from "../../clock.ts";
 import { Operators } from "../../operators/operators.ts";
 import { openDatabase } from "../database/database.ts";
-import { PostgresOperators } from "./operators.ts";
+import { postgresOperators } from "./operators.ts";
 
 test("the token of a sign-in is deleted a day after it ended, and one that an admin made is kept", async () => {
   const database = await createDatabase();
@@ -12,7 +12,7 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
     await connections.close();
     await database.drop();
   });
-  const operators = new Operators(new PostgresOperators(connections.pool), systemClock);
+  const operators = new Operators(postgresOperators(connections.pool), systemClock);
   const person = { subject: "https://login.example ada", name: "Ada", role: "admin" } as const;
   const over = await operators.signIn(person);
   const byAdmin = await operators.add({ name: "Grace", role: "viewer" });

@@ -17,69 +17,60 @@ interface Row {
   readonly subject: string | null;
 }
 
-export class PostgresOperators implements OperatorStore {
-  readonly #pool: Pool;
-  readonly #seals: RowSeals | undefined;
-
-  /** @param seals absent: rows are stored without a MAC */
-  constructor(pool: Pool, seals?: RowSeals) {
-    this.#pool = pool;
-    this.#seals = seals;
-  }
-
-  add({ id, name, role, expiresAt, subject }: Parameters<OperatorStore["add"]>[0], tokenHash: Buffer) {
-    return this.#change(
-      "addOperator",
-      `INSERT INTO operators (id, name, role, token_hash, expires_at, subject) VALUES ($1, $2, $3, $4, $5, $6)
-       RETURNING ${shown}`,
-      [id, name, role, this.#seals?.toStore(tokenHash) ?? tokenHash, expiresAt, subject],
-    ) as Promise<OperatorRecord>;
-  }
-
-  async list(): Promise<readonly OperatorRecord[]> {
-    const { rows } = await seen(this.#pool).query<Row>(`SELECT ${shown} FROM operators ORDER BY id LIMIT 10000`);
-    return rows.map(recordOf);
-  }
-
-  async findByToken(tokenHash: Buffer): Promise<OperatorRecord | undefined> {
-    const seals = this.#seals;
-    const { rows } = await this.#pool.query<Row & { seal: RowSeal }>(
-      `SELECT ${shown}, ${sealOf("operators")} AS seal FROM operators t WHERE token_hash = ANY ($1::bytea[])`,
-      [seals?.storedAs(tokenHash) ?? [tokenHash]],
-    );
-    const intact = rows.filter(({ id, seal }) => seals?.isIntact("operators", id, seal) ?? true);
-    return intact.map(recordOf)[0];
-  }
-
-  revoke(id: OperatorId): Promise<OperatorRecord | undefined> {
-    return this.#change(
-      "revokeOperator",
-      `UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING ${shown}`,
-      [id],
-    );
-  }
-
-  async used(id: OperatorId): Promise<void> {
-    await this.#pool.query("UPDATE operators SET last_used_at = now() WHERE id = $1", [id]);
-  }
-
-  async dropOverSignIns(): Promise<void> {
-    await this.#pool.query(
-      "DELETE FROM operators WHERE subject IS NOT NULL AND least(expires_at, revoked_at) < now() - interval '1 day'",
-    );
-  }
-
-  #change(action: string, text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
-    return inTransaction(this.#pool, async (client) => {
+/** @param seals absent: rows are stored without a MAC */
+export function postgresOperators(pool: Pool, seals?: RowSeals): OperatorStore {
+  function change(action: string, text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
+    return inTransaction(pool, async (client) => {
       const { rows } = await client.query<Row>(text, [...values]);
       const [changed] = rows.map(recordOf);
       if (changed === undefined) return undefined;
       const { id } = changed;
-      if (this.#seals === undefined) await appendEntry(client, this.#pool, id);
-      else await this.#seals.seal(client, { table: "operators", ids: [id], action, subject: id });
+      if (seals === undefined) await appendEntry(client, pool, id);
+      else await seals.seal(client, { table: "operators", ids: [id], action, subject: id });
       return changed;
     });
   }
+
+  return {
+    add: ({ id, name, role, expiresAt, subject }, tokenHash) =>
+      change(
+        "addOperator",
+        `INSERT INTO operators (id, name, role, token_hash, expires_at, subject) VALUES ($1, $2, $3, $4, $5, $6)
+         RETURNING ${shown}`,
+        [id, name, role, seals?.toStore(tokenHash) ?? tokenHash, expiresAt, subject],
+      ) as Promise<OperatorRecord>,
+
+    async list() {
+      const { rows } = await seen(pool).query<Row>(`SELECT ${shown} FROM operators ORDER BY id LIMIT 10000`);
+      return rows.map(recordOf);
+    },
+
+    async findByToken(tokenHash) {
+      const { rows } = await pool.query<Row & { seal: RowSeal }>(
+        `SELECT ${shown}, ${sealOf("operators")} AS seal FROM operators t WHERE token_hash = ANY ($1::bytea[])`,
+        [seals?.storedAs(tokenHash) ?? [tokenHash]],
+      );
+      const intact = rows.filter(({ id, seal }) => seals?.isIntact("operators", id, seal) ?? true);
+      return intact.map(recordOf)[0];
+    },
+
+    revoke: (id) =>
+      change(
+        "revokeOperator",
+        `UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING ${shown}`,
+        [id],
+      ),
+
+    async used(id) {
+      await pool.query("UPDATE operators SET last_used_at = now() WHERE id = $1", [id]);
+    },
+
+    async dropOverSignIns() {
+      await pool.query(
+        "DELETE FROM operators WHERE subject IS NOT NULL AND least(expires_at, revoked_at) < now() - interval '1 day'",
+      );
+    },
+  };
 }
 
 function recordOf(row: Row): OperatorRecord {

@@ -5,7 +5,7 @@ import { newId, type ProposalId } from "../../ids.ts";
 import { firstHash } from "../../operators/audit.ts";
 import { openDatabase } from "../database/database.ts";
 import { PostgresAudit } from "./audit.ts";
-import { PostgresProposals } from "./proposals.ts";
+import { postgresProposals } from "./proposals.ts";
 
 const input = { name: "Mallory", role: "admin" };
 
@@ -21,7 +21,7 @@ test("the first start with the setting begins the rule, and no later one changes
     await connections.close();
     await database.drop();
   });
-  const proposals = new PostgresProposals(connections.pool, () => true);
+  const proposals = postgresProposals(connections.pool, () => true);
   expect(await proposals.rule()).toBe(0);
   await proposals.beginRule(60);
   await proposals.beginRule(5);
@@ -39,7 +39,7 @@ test("the rule stays in force if somebody lowers it in the database", async () =
     await database.drop();
   });
   const { pool } = connections;
-  const proposals = new PostgresProposals(pool, (_, __, mac) => mac?.[0] === 1);
+  const proposals = postgresProposals(pool, (_, __, mac) => mac?.[0] === 1);
   const audit = new PostgresAudit(pool, () => Buffer.of(1));
   const forger = new PostgresAudit(pool, () => Buffer.of(9));
   const who = { actor: "Ada", role: "admin", tokenId: "t", address: "127.0.0.1", subject: "", before: "" };
@@ -73,7 +73,7 @@ test("a proposal is taken once, and not after its time", async () => {
     await connections.close();
     await database.drop();
   });
-  const proposals = new PostgresProposals(connections.pool, () => true);
+  const proposals = postgresProposals(connections.pool, () => true);
   const [kept, expired] = [newId<"proposal">(), newId<"proposal">()];
   expect(await proposals.add(proposal(kept), 60)).toMatchObject(proposal(kept));
   await proposals.add(proposal(expired), 60);

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type { PartnerId, ProposalId } from "../../ids.ts";
-import type { NewProposal, ProposableAction, Proposal, ProposalStore } from "../../operators/proposals.ts";
+import type { ProposableAction, Proposal, ProposalStore } from "../../operators/proposals.ts";
+import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { appendEntry, seen } from "./acting.ts";
 
@@ -9,10 +10,10 @@ const shown = "id, action, partner_id, input, proposed_by, token_id, subject, cr
 const pageMax = 100;
 const afterAll = String(2n ** 63n - 1n);
 /** A page of the entries of the audit that changed the rule, newest first. */
-const ruleChanges = `
+const ruleChanges = planned<RuleChange>(`
   SELECT seq, hash, mac, substring(after FROM '"minutes":(\\d+)')::integer AS minutes FROM audit
   WHERE action = 'changeTwoAdminRule' AND after ~ '"minutes":\\d' AND seq < $1
-  ORDER BY seq DESC LIMIT ${pageMax}`;
+  ORDER BY seq DESC LIMIT ${pageMax}`);
 const setRule = "INSERT INTO two_admin_rule (minutes) VALUES ($1)";
 
 interface RuleChange {
@@ -38,82 +39,73 @@ interface Row {
 }
 
 /** Proposals in PostgreSQL, whose clock decides when one has expired. */
-export class PostgresProposals implements ProposalStore {
-  readonly #pool: Pool;
-  readonly #isOurs: IsOurs;
-
-  constructor(pool: Pool, isOurs: IsOurs) {
-    this.#pool = pool;
-    this.#isOurs = isOurs;
-  }
-
-  /** If somebody set the row to 0 in the database, the last change that the audit has counts. */
-  async rule(): Promise<number> {
-    const client = seen(this.#pool);
-    const { rows } = await client.query<{ minutes: number }>("SELECT minutes FROM two_admin_rule");
-    const minutes = rows[0]?.minutes ?? 0;
-    // Within a change, its entry does not exist yet: it has what the row becomes.
-    if (minutes > 0 || client !== this.#pool) return minutes;
-    return await this.#lastAudited(afterAll);
-  }
-
+export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
   /** The last change of ours. Forged ones must not hide it, however many they are. */
-  async #lastAudited(before: string): Promise<number> {
-    const { rows } = await this.#pool.query<RuleChange>(ruleChanges, [before]);
-    const ours = rows.find(({ seq, hash, mac }) => this.#isOurs(Number(seq), hash, mac));
+  async function lastAudited(before: string): Promise<number> {
+    const rows = await ruleChanges.rows(pool, [before]);
+    const ours = rows.find(({ seq, hash, mac }) => isOurs(Number(seq), hash, mac));
     const last = rows.at(pageMax - 1);
-    return ours === undefined && last !== undefined ? await this.#lastAudited(last.seq) : (ours?.minutes ?? 0);
+    return ours === undefined && last !== undefined ? await lastAudited(last.seq) : (ours?.minutes ?? 0);
   }
 
-  changeRule(minutes: number): Promise<void> {
-    return inTransaction(this.#pool, async (client) => {
-      await client.query(`${setRule} ON CONFLICT (one) DO UPDATE SET minutes = excluded.minutes`, [minutes]);
-      await appendEntry(client, this.#pool);
-    });
-  }
+  return {
+    /** If somebody set the row to 0 in the database, the last change that the audit has counts. */
+    async rule() {
+      const client = seen(pool);
+      const { rows } = await client.query<{ minutes: number }>("SELECT minutes FROM two_admin_rule");
+      const minutes = rows[0]?.minutes ?? 0;
+      // Within a change, its entry does not exist yet: it has what the row becomes.
+      if (minutes > 0 || client !== pool) return minutes;
+      return await lastAudited(afterAll);
+    },
 
-  async beginRule(minutes: number): Promise<void> {
-    await this.#pool.query(`${setRule} ON CONFLICT (one) DO NOTHING`, [minutes]);
-  }
+    changeRule: (minutes) =>
+      inTransaction(pool, async (client) => {
+        await client.query(`${setRule} ON CONFLICT (one) DO UPDATE SET minutes = excluded.minutes`, [minutes]);
+        await appendEntry(client, pool);
+      }),
 
-  add({ id, action, partnerId, input, proposer }: NewProposal, expiresInMinutes: number): Promise<Proposal> {
-    return inTransaction(this.#pool, async (client) => {
-      await client.query("DELETE FROM proposals WHERE expires_at < now()");
-      const { rows } = await client.query<Row>(
-        `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}`,
-        [
-          ...[id, action, partnerId, JSON.stringify(input)],
-          ...[proposer.name, proposer.tokenId, proposer.subject, expiresInMinutes],
-        ],
+    async beginRule(minutes) {
+      await pool.query(`${setRule} ON CONFLICT (one) DO NOTHING`, [minutes]);
+    },
+
+    add: ({ id, action, partnerId, input, proposer }, expiresInMinutes) =>
+      inTransaction(pool, async (client) => {
+        await client.query("DELETE FROM proposals WHERE expires_at < now()");
+        const { rows } = await client.query<Row>(
+          `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}`,
+          [
+            ...[id, action, partnerId, JSON.stringify(input)],
+            ...[proposer.name, proposer.tokenId, proposer.subject, expiresInMinutes],
+          ],
+        );
+        await appendEntry(client, pool, id);
+        return proposalOf(rows[0] as Row);
+      }),
+
+    async list() {
+      const { rows } = await pool.query<Row>(
+        `SELECT ${shown} FROM proposals WHERE expires_at > now() ORDER BY id LIMIT 1000`,
       );
-      await appendEntry(client, this.#pool, id);
-      return proposalOf(rows[0] as Row);
-    });
-  }
+      return rows.map(proposalOf);
+    },
 
-  async list(): Promise<readonly Proposal[]> {
-    const { rows } = await this.#pool.query<Row>(
-      `SELECT ${shown} FROM proposals WHERE expires_at > now() ORDER BY id LIMIT 1000`,
-    );
-    return rows.map(proposalOf);
-  }
+    async find(id) {
+      const { rows } = await seen(pool).query<Row>(
+        `SELECT ${shown} FROM proposals WHERE id = $1 AND expires_at > now()`,
+        [id],
+      );
+      return rows[0] && proposalOf(rows[0]);
+    },
 
-  async find(id: ProposalId): Promise<Proposal | undefined> {
-    const { rows } = await seen(this.#pool).query<Row>(
-      `SELECT ${shown} FROM proposals WHERE id = $1 AND expires_at > now()`,
-      [id],
-    );
-    return rows[0] && proposalOf(rows[0]);
-  }
-
-  take(id: ProposalId): Promise<boolean> {
-    return inTransaction(this.#pool, async (client) => {
-      const { rowCount } = await client.query("DELETE FROM proposals WHERE id = $1 AND expires_at > now()", [id]);
-      if (rowCount === 1) await appendEntry(client, this.#pool);
-      return rowCount === 1;
-    });
-  }
+    take: (id) =>
+      inTransaction(pool, async (client) => {
+        const { rowCount } = await client.query("DELETE FROM proposals WHERE id = $1 AND expires_at > now()", [id]);
+        if (rowCount === 1) await appendEntry(client, pool);
+        return rowCount === 1;
+      }),
+  };
 }
 
 function proposalOf(row: Row): Proposal {

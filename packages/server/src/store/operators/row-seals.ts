@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import type { AuditKeys, AuditRecord } from "../../operators/audit.ts";
+import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { appendEntry } from "./acting.ts";
 
@@ -60,11 +61,11 @@ export interface RowSealsParts {
 }
 
 // A new database is sealed at once, another one a day after its migration: until then an older version can come back.
-const mayBeSealed = `
+const mayBeSealed = planned(`
   SELECT FROM migrations m WHERE m.number = 70 AND (
     NOT EXISTS (SELECT FROM operators) AND NOT EXISTS (SELECT FROM partners)
     OR m.applied_at < now() - interval '1 day'
-      AND NOT EXISTS (SELECT FROM leases l WHERE l.version <> $1 OR l.started_at < m.applied_at))`;
+      AND NOT EXISTS (SELECT FROM leases l WHERE l.version <> $1 OR l.started_at < m.applied_at))`);
 
 /**
  * Seals the rows that grant rights, operators and API keys: a MAC of each with the number of its last entry in the
@@ -133,7 +134,7 @@ export class RowSeals {
       // One instance after the other, as with an entry of the audit.
       await client.query("SELECT pg_advisory_xact_lock(hashtext('paybell sealing'))");
       if ((await client.query("SELECT FROM sealing")).rowCount !== 0) return;
-      if ((await client.query(mayBeSealed, [version])).rowCount === 0) return;
+      if ((await mayBeSealed.run(client, [version])) === 0) return;
       for (const table of names) {
         const { hash, rows: which } = tables[table];
         const { rows } = await client.query<{ hash: Buffer }>(

@@ -7,13 +7,13 @@ import { CachedPartners } from "../../partners/directory.ts";
 import { MasterKey } from "../../partners/master-key.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings } from "../../partners/settings.ts";
-import { PostgresTerminals } from "../terminals/terminals.ts";
-import { PostgresPartners } from "./partners.ts";
+import { postgresTerminals } from "../terminals/terminals.ts";
+import { postgresPartners } from "./partners.ts";
 
 const masterKey = MasterKey.generate();
 let id: PartnerId;
 const connections = await openTestDatabase({ as: "service" });
-const store = new PostgresPartners(connections);
+const store = postgresPartners(connections);
 const directory = new CachedPartners({
   store,
   masterKey,
@@ -23,7 +23,7 @@ const directory = new CachedPartners({
 });
 const registry = new PartnerRegistry({
   partners: store,
-  terminals: new PostgresTerminals(connections.homes),
+  terminals: postgresTerminals(connections.homes),
   masterKey,
   defaults: defaultSettings,
   rules: { sandbox: true },
@@ -156,7 +156,7 @@ test("when each was last used is kept to the minute, without a write for every c
       endApiKey: () => Promise.reject(new Error("not asked for")),
       apiKeyUsed: async (partnerId, usedId) => {
         writes += 1;
-        await new PostgresPartners(connections).apiKeyUsed(partnerId, usedId);
+        await postgresPartners(connections).apiKeyUsed(partnerId, usedId);
       },
     },
     { monotonicMs: () => nowMs },
@@ -177,7 +177,7 @@ test("one whose COMMIT had no answer is not said to be refused: it may exist", a
     };
     return { query, release: () => client.release() };
   };
-  const cut = new PostgresPartners({ ...connections, pool: { connect } as never });
+  const cut = postgresPartners({ ...connections, pool: { connect } as never });
   const added = new ApiKeys(cut, systemClock).add(id, { name: "unknown", scopes: ["read"] }, null);
   await expect(added).rejects.toMatchObject({ code: "internal", message: expect.stringMatching(/may have been made/) });
   expect((await registry.find(id))?.keys.filter(({ name }) => name === "unknown")).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";
-import { PostgresPartnerArchive } from "./archive.ts";
+import { postgresPartnerArchive } from "./archive.ts";
 
 const bench = await openBench();
 afterAll(() => bench.close());
@@ -9,14 +9,14 @@ test("a deletion takes along what was redelivered since it began: nobody could e
   const [partner, other] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
   for (const { id } of [partner, other]) await insertNotification(bench.pool, id, { state: "pending" });
   await bench.pool.query("UPDATE partners SET state = 'disabled' WHERE id = $1", [partner.id]);
-  await new PostgresPartnerArchive(bench).remove(partner.id);
+  await postgresPartnerArchive(bench).remove(partner.id);
   const { rows } = await bench.pool.query("SELECT partner_id FROM pending");
   expect(rows).toEqual([{ partner_id: other.id }]);
 });
 
 test("a partner that is enabled again during its deletion stays, with all that it gets from then on", async () => {
   const { id } = await registerPartner(bench.pool);
-  const archive = new PostgresPartnerArchive(bench);
+  const archive = postgresPartnerArchive(bench);
   await insertNotification(bench.pool, id, { state: "pending" });
   await bench.pool.query("UPDATE partners SET state = 'active' WHERE id = $1", [id]);
   await expect(archive.remove(id)).rejects.toMatchObject({ code: "partner_in_use" });

@@ -3,6 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { PartnerArchiveStore } from "../../partners/archive.ts";
 import type { Database } from "../database/database.ts";
+import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 
 const pageRows = 500;
@@ -61,7 +62,7 @@ const pending: PartnerTable = { name: "pending", key: [id] };
 /** Every instance knows of a change after 5 s, and then starts nothing for the partner. */
 const settledS = 10;
 
-const findObstacles = `
+const findObstacles = planned<{ why: string }>(`
   SELECT why FROM (VALUES
     ((SELECT count(*) FROM pending WHERE partner_id = $1), 'notifications are pending'),
     ((SELECT count(*) FROM transactions WHERE partner_id = $1 AND state = 'INIT'), 'commands are in flight'),
@@ -72,68 +73,62 @@ const findObstacles = `
       SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = r.batch_id AND t.state = 'SUCCESS')),
       'batches are open')) AS found (count, what)
   CROSS JOIN LATERAL (SELECT found.count || ' ' || found.what AS why) AS told
-  WHERE found.count > 0`;
+  WHERE found.count > 0`);
 
 // Not stopped_at: a partner that was paused before, and so could run commands, has stopped since then.
-const changedJustNow = `
-  SELECT FROM partners WHERE id = $1 AND updated_at > now() - ${settledS} * interval '1 second'`;
+const changedJustNow = planned(`
+  SELECT FROM partners WHERE id = $1 AND updated_at > now() - ${settledS} * interval '1 second'`);
 
 // A partner that was enabled meanwhile may have new rows, which belong to nobody's archive.
 const isDisabled = "id = $1 AND state = 'disabled'";
 
-const partnerLine = `
+const partnerLine = planned<{ line: string }>(`
   SELECT json_build_object('table', 'partners', 'row', json_build_object('id', id, 'state', state, 'settings', settings,
     'created_at', created_at))::text AS line
-  FROM partners WHERE id = $1`;
+  FROM partners WHERE id = $1`);
 
 /** The rows of one partner, for its archive. */
-export class PostgresPartnerArchive implements PartnerArchiveStore {
-  readonly #database: Pick<Database, "pool" | "homes">;
+export function postgresPartnerArchive(database: Pick<Database, "pool" | "homes">): PartnerArchiveStore {
+  const poolOf = (partnerId: PartnerId) => database.homes.of(partnerId).pool;
 
-  constructor(database: Pick<Database, "pool" | "homes">) {
-    this.#database = database;
-  }
+  return {
+    async obstacles(partnerId) {
+      const rows = await findObstacles.rows(poolOf(partnerId), [partnerId]);
+      const changes = await changedJustNow.run(database.pool, [partnerId]);
+      return [
+        ...rows.map(({ why }) => why),
+        ...(changes === 0 ? [] : [`it was changed less than ${settledS} seconds ago`]),
+      ];
+    },
 
-  async obstacles(partnerId: PartnerId): Promise<readonly string[]> {
-    const { rows } = await this.#home(partnerId).query<{ why: string }>(findObstacles, [partnerId]);
-    const fresh = await this.#database.pool.query(changedJustNow, [partnerId]);
-    return [
-      ...rows.map(({ why }) => why),
-      ...(fresh.rowCount === 0 ? [] : [`it was changed less than ${settledS} seconds ago`]),
-    ];
-  }
+    async *lines(partnerId) {
+      const rows = await partnerLine.rows(database.pool, [partnerId]);
+      yield rows.map(({ line }) => line);
+      for (const table of tables) yield* linesOf(poolOf(partnerId), table, partnerId);
+    },
 
-  async *lines(partnerId: PartnerId): AsyncGenerator<readonly string[]> {
-    const { rows } = await this.#database.pool.query<{ line: string }>(partnerLine, [partnerId]);
-    yield rows.map(({ line }) => line);
-    for (const table of tables) yield* linesOf(this.#home(partnerId), table, partnerId);
-  }
+    async count(partnerId) {
+      const counts = tables.map(({ name }) => `(SELECT count(*) FROM ${name} WHERE partner_id = $1)`);
+      const { rows } = await poolOf(partnerId).query<{ count: number }>(
+        `SELECT (1 + ${counts.join(" + ")})::integer AS count`,
+        [partnerId],
+      );
+      return rows[0]?.count ?? 0;
+    },
 
-  async count(partnerId: PartnerId): Promise<number> {
-    const counts = tables.map(({ name }) => `(SELECT count(*) FROM ${name} WHERE partner_id = $1)`);
-    const { rows } = await this.#home(partnerId).query<{ count: number }>(
-      `SELECT (1 + ${counts.join(" + ")})::integer AS count`,
-      [partnerId],
-    );
-    return rows[0]?.count ?? 0;
-  }
-
-  async remove(partnerId: PartnerId): Promise<void> {
-    const home = this.#home(partnerId);
-    for (const table of [...deletedOnly, ...tables, pending]) await removeRows(home, table, partnerId);
-    await inTransaction(this.#database.pool, async (client) => {
-      for (const table of ["terminal_claims", "partner_keys"]) {
-        await client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
-      }
-      const { rowCount } = await client.query(`DELETE FROM partners WHERE ${isDisabled}`, [partnerId]);
-      if (rowCount === 0) throw new ServiceError("partner_in_use", "The partner was enabled during its deletion.");
-      await client.query("SELECT pg_notify('paybell_partner', $1)", [partnerId]);
-    });
-  }
-
-  #home(partnerId: PartnerId): Pool {
-    return this.#database.homes.of(partnerId).pool;
-  }
+    async remove(partnerId) {
+      const home = poolOf(partnerId);
+      for (const table of [...deletedOnly, ...tables, pending]) await removeRows(home, table, partnerId);
+      await inTransaction(database.pool, async (client) => {
+        for (const table of ["terminal_claims", "partner_keys"]) {
+          await client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
+        }
+        const { rowCount } = await client.query(`DELETE FROM partners WHERE ${isDisabled}`, [partnerId]);
+        if (rowCount === 0) throw new ServiceError("partner_in_use", "The partner was enabled during its deletion.");
+        await client.query("SELECT pg_notify('paybell_partner', $1)", [partnerId]);
+      });
+    },
+  };
 }
 
 async function* linesOf(pool: Pool, { name, key }: PartnerTable, partnerId: PartnerId) {

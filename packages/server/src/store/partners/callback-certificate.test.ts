@@ -9,20 +9,21 @@ import { CachedPartners } from "../../partners/directory.ts";
 import { MasterKey } from "../../partners/master-key.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings } from "../../partners/settings.ts";
-import { insertEvents, PostgresEvents } from "../events.ts";
-import { PostgresTerminals } from "../terminals/terminals.ts";
-import { PostgresPartners } from "./partners.ts";
+import { insertEvents, postgresEvents } from "../events.ts";
+import { postgresTerminals } from "../terminals/terminals.ts";
+import { postgresCertificates, postgresPartners } from "./partners.ts";
 
 const masterKey = MasterKey.generate();
 const dayMs = 86_400_000;
 let id: PartnerId;
 const connections = await openTestDatabase({ as: "service" });
-const store = new PostgresPartners(connections);
+const store = postgresPartners(connections);
+const certificates = postgresCertificates(connections.homes);
 const defaults = defaultSettings;
 const directory = new CachedPartners({ store, masterKey, defaults, clock: systemClock, onError: () => undefined });
 const registry = new PartnerRegistry({
   partners: store,
-  terminals: new PostgresTerminals(connections.homes),
+  terminals: postgresTerminals(connections.homes),
   masterKey,
   defaults,
   rules: { sandbox: true },
@@ -68,7 +69,7 @@ test("another replaces it at once, and none is left when it is removed", async (
 
 test("one that ends within 14 days is reported once a day", async () => {
   const told: NewEvent[] = [];
-  const look = () => watchCertificates(store, [], watching(told));
+  const look = () => watchCertificates(certificates, [], watching(told));
   for (const days of [15, 13]) {
     const { certificate, key } = await issued(days);
     await registry.putCallbackCertificate(id, { certificate, key });
@@ -82,7 +83,7 @@ test("one that ends within 14 days is reported once a day", async () => {
 
 test("a partner's CA that ends within 14 days is reported once a day, and one that has ended is not", async () => {
   const told: NewEvent[] = [];
-  const look = () => watchCertificates(store, [], watching(told));
+  const look = () => watchCertificates(certificates, [], watching(told));
   await registry.removeCallbackCertificate(id);
   const pems = new Map<number, string>();
   for (const days of [-1, 9, 13, 15]) pems.set(days, await authority(days));
@@ -105,7 +106,7 @@ test("a partner's CA that ends within 14 days is reported once a day, and one th
 test("an authority of the whole service that ends within 14 days is reported once a day", async () => {
   const told: NewEvent[] = [];
   const look = async (...days: number[]) =>
-    watchCertificates(store, await Promise.all(days.map(authority)), watching(told));
+    watchCertificates(certificates, await Promise.all(days.map(authority)), watching(told));
   await look(15, -1);
   expect(told).toEqual([]);
   await look(15, 13);
@@ -117,7 +118,7 @@ test("an authority of the whole service that ends within 14 days is reported onc
 });
 
 function watching(told: NewEvent[]) {
-  const events = new PostgresEvents(connections.homes);
+  const events = postgresEvents(connections.homes);
   const record = async (event: NewEvent) => void told.push(event);
   return {
     record,

@@ -3,10 +3,10 @@ import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId, type PartnerId } from "../../ids.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { PostgresPartnerMessages } from "./messages.ts";
+import { postgresPartnerMessages } from "./messages.ts";
 
 const { pool } = await openTestDatabase();
-const messages = new PostgresPartnerMessages(pool);
+const messages = postgresPartnerMessages(pool);
 let partner: PartnerId;
 beforeEach(async () => {
   partner = await insertPartner(pool);

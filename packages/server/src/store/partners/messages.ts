@@ -1,10 +1,11 @@
 import type { Pool } from "pg";
-import { type NotificationId, newId, type PartnerId } from "../../ids.ts";
-import type { InformedPartner, PartnerChannel, PartnerMessageKind, PartnerMessageStore } from "../../partners/store.ts";
+import { newId } from "../../ids.ts";
+import type { InformedPartner, PartnerMessageStore } from "../../partners/store.ts";
+import { planned } from "../database/statement.ts";
 
 // The end of trouble is told only to those who were told of it. The lock orders it after a deletion by an instance that
 // has told it already: its rows are gone then.
-const claim = `
+const claim = planned<{ id: string }>(`
   WITH told AS (
     SELECT FROM partner_messages
     WHERE partner_id = $1 AND channel = $3 AND kind <> 'recovered' AND sent_at IS NOT NULL FOR UPDATE)
@@ -13,52 +14,42 @@ const claim = `
   WHERE p.id = $1 AND ($2 <> 'recovered' OR EXISTS (SELECT FROM told))
   ON CONFLICT (partner_id, kind, channel) DO UPDATE SET claimed_until = excluded.claimed_until
   WHERE m.sent_at IS NULL AND m.claimed_until < now()
-  RETURNING m.id`;
+  RETURNING m.id`);
 
-export class PostgresPartnerMessages implements PartnerMessageStore {
-  readonly #pool: Pool;
+export function postgresPartnerMessages(pool: Pool): PartnerMessageStore {
+  return {
+    async claim(partnerId, kind, channel, notificationId, leaseS) {
+      const values = [partnerId, kind, channel, newId(), notificationId, leaseS];
+      return (await claim.first(pool, values))?.id;
+    },
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
-  }
+    async sent(partnerId, kind, channel) {
+      const text = "UPDATE partner_messages SET sent_at = now() WHERE partner_id = $1 AND kind = $2 AND channel = $3";
+      await pool.query(text, [partnerId, kind, channel]);
+    },
 
-  async claim(
-    partnerId: PartnerId,
-    kind: PartnerMessageKind,
-    channel: PartnerChannel,
-    notificationId: NotificationId | null,
-    leaseS: number,
-  ): Promise<string | undefined> {
-    const values = [partnerId, kind, channel, newId(), notificationId, leaseS];
-    return (await this.#pool.query<{ id: string }>(claim, values)).rows[0]?.id;
-  }
+    async giveUp(partnerId, kind, channel) {
+      const text = `UPDATE partner_messages SET claimed_until = 'infinity'
+        WHERE partner_id = $1 AND kind = $2 AND channel = $3`;
+      await pool.query(text, [partnerId, kind, channel]);
+    },
 
-  async sent(partnerId: PartnerId, kind: PartnerMessageKind, channel: PartnerChannel): Promise<void> {
-    const text = "UPDATE partner_messages SET sent_at = now() WHERE partner_id = $1 AND kind = $2 AND channel = $3";
-    await this.#pool.query(text, [partnerId, kind, channel]);
-  }
+    async found(partnerId, notificationId) {
+      const text = `UPDATE partner_messages SET notification_id = $2
+        WHERE partner_id = $1 AND kind <> 'recovered' AND notification_id IS DISTINCT FROM $2`;
+      await pool.query(text, [partnerId, notificationId]);
+    },
 
-  async giveUp(partnerId: PartnerId, kind: PartnerMessageKind, channel: PartnerChannel): Promise<void> {
-    const text = `UPDATE partner_messages SET claimed_until = 'infinity'
-      WHERE partner_id = $1 AND kind = $2 AND channel = $3`;
-    await this.#pool.query(text, [partnerId, kind, channel]);
-  }
+    async informed() {
+      const text = `SELECT DISTINCT ON (partner_id, channel)
+          partner_id AS "partnerId", channel, notification_id AS "notificationId", sent_at IS NOT NULL AS "isInformed"
+        FROM partner_messages WHERE kind <> 'recovered' AND (sent_at IS NOT NULL OR claimed_until = 'infinity')
+        ORDER BY partner_id, channel, sent_at`;
+      return (await pool.query<InformedPartner>(text)).rows;
+    },
 
-  async found(partnerId: PartnerId, notificationId: NotificationId): Promise<void> {
-    const text = `UPDATE partner_messages SET notification_id = $2
-      WHERE partner_id = $1 AND kind <> 'recovered' AND notification_id IS DISTINCT FROM $2`;
-    await this.#pool.query(text, [partnerId, notificationId]);
-  }
-
-  async informed(): Promise<readonly InformedPartner[]> {
-    const text = `SELECT DISTINCT ON (partner_id, channel)
-        partner_id AS "partnerId", channel, notification_id AS "notificationId", sent_at IS NOT NULL AS "isInformed"
-      FROM partner_messages WHERE kind <> 'recovered' AND (sent_at IS NOT NULL OR claimed_until = 'infinity')
-      ORDER BY partner_id, channel, sent_at`;
-    return (await this.#pool.query<InformedPartner>(text)).rows;
-  }
-
-  async forget(partnerId: PartnerId, channel: PartnerChannel): Promise<void> {
-    await this.#pool.query("DELETE FROM partner_messages WHERE partner_id = $1 AND channel = $2", [partnerId, channel]);
-  }
+    async forget(partnerId, channel) {
+      await pool.query("DELETE FROM partner_messages WHERE partner_id = $1 AND channel = $2", [partnerId, channel]);
+    },
+  };
 }

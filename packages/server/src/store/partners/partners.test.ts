@@ -12,8 +12,8 @@ import type { RotatedKind } from "../../partners/partner.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings, type PartnerInput } from "../../partners/settings.ts";
 import { watchPlans } from "../plans.fixture.ts";
-import { PostgresTerminals } from "../terminals/terminals.ts";
-import { PostgresPartners } from "./partners.ts";
+import { isRegisteredDevice, postgresTerminals } from "../terminals/terminals.ts";
+import { postgresPartners } from "./partners.ts";
 
 const masterKey = MasterKey.generate();
 const input: PartnerInput = {
@@ -25,7 +25,7 @@ const input: PartnerInput = {
 const connections = await openTestDatabase();
 const ofEngine = watchPlans(connections.engine);
 const pool = connections.pool;
-const partners = new PostgresPartners(connections);
+const partners = postgresPartners(connections);
 
 function service({ historyDays } = { historyDays: 90 }) {
   const directory = new CachedPartners({
@@ -40,7 +40,7 @@ function service({ historyDays } = { historyDays: 90 }) {
   onTestFinished(() => directory.stop());
   const registry = new PartnerRegistry({
     partners,
-    terminals: new PostgresTerminals(connections.homes),
+    terminals: postgresTerminals(connections.homes),
     masterKey,
     defaults: defaultSettings,
     cardNumberProblem,
@@ -484,9 +484,7 @@ describe("the partners of the engine", () => {
     const found = (await directory.findByApiKey(secrets.apiKey))?.partner;
     expect(found?.id).toBe(partner.id);
     await new SealBudget(partners, () => undefined).spend(partner.id, found?.keys.encryption.id ?? "");
-    expect(await new PostgresTerminals(connections.homes).isRegisteredDevice(partner.id, "4111111111111111")).toBe(
-      true,
-    );
+    expect(await isRegisteredDevice(connections.homes, partner.id, "4111111111111111")).toBe(true);
   }, 2_000);
 
   test("is found along the keys, however many partners there are", async () => {

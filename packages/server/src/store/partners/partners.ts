@@ -4,12 +4,9 @@ import type { KeyId, PartnerId } from "../../ids.ts";
 import { registeredRoutes } from "../../notification.ts";
 import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "../../partners/partner.ts";
 import type {
-  ApiKeyToStore,
-  CallbackKeyToStore,
   LoadedKey,
   LoadedPartner,
   NewKey,
-  NewPartner,
   PartnerStore,
   Rotation,
   StoredKey,
@@ -17,6 +14,7 @@ import type {
 } from "../../partners/store.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned, prepared } from "../database/statement.ts";
 import { despiteConflicts, failureKindOf } from "../database/transaction.ts";
 import { appendEntry, seen } from "../operators/acting.ts";
 import { type RowSeal, type RowSeals, sealOf } from "../operators/row-seals.ts";
@@ -30,44 +28,36 @@ const fingerprint = `
     SELECT string_agg(k.id::text, ',' ORDER BY k.id)
     FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '')`;
 
-const fingerprints = {
-  name: "partner_fingerprints",
-  text: `SELECT p.id, ${fingerprint} AS fingerprint FROM partners p WHERE p.id = ANY ($1::uuid[])`,
-};
+const fingerprints = prepared<{ id: PartnerId; fingerprint: string }>(
+  `SELECT p.id, ${fingerprint} AS fingerprint FROM partners p WHERE p.id = ANY ($1::uuid[])`,
+);
 
-const load = {
-  name: "load_partners",
-  text: `
-    SELECT p.id, p.state, p.settings, ${fingerprint} AS fingerprint, coalesce((
-      SELECT json_agg(json_build_array(extract(epoch FROM lower(r)) * 1000, extract(epoch FROM upper(r)) * 1000)
-        ORDER BY r)
-      FROM unnest(p.pauses) AS r), '[]') AS pauses, coalesce((
-      SELECT json_agg(json_build_object('id', t.id, 'kind', t.kind, 'scopes', t.scopes,
-        'material', encode(t.material, 'base64'),
-        'seal', CASE WHEN t.kind = 'apiKey' THEN ${sealOf("partner_keys")} END)
-        ORDER BY t.active_from DESC, t.id DESC)
-      FROM partner_keys t WHERE t.partner_id = p.id AND ${standingOf("t")}), '[]') AS keys
-    FROM partners p WHERE p.id = ANY ($1::uuid[])`,
-};
+const load = prepared<Omit<LoadedPartner, "keys"> & { keys: SealedKeyRow[] }>(`
+  SELECT p.id, p.state, p.settings, ${fingerprint} AS fingerprint, coalesce((
+    SELECT json_agg(json_build_array(extract(epoch FROM lower(r)) * 1000, extract(epoch FROM upper(r)) * 1000)
+      ORDER BY r)
+    FROM unnest(p.pauses) AS r), '[]') AS pauses, coalesce((
+    SELECT json_agg(json_build_object('id', t.id, 'kind', t.kind, 'scopes', t.scopes,
+      'material', encode(t.material, 'base64'),
+      'seal', CASE WHEN t.kind = 'apiKey' THEN ${sealOf("partner_keys")} END)
+      ORDER BY t.active_from DESC, t.id DESC)
+    FROM partner_keys t WHERE t.partner_id = p.id AND ${standingOf("t")}), '[]') AS keys
+  FROM partners p WHERE p.id = ANY ($1::uuid[])`);
 
-const partnersByApiKey = {
-  name: "partners_by_api_key",
-  text: `
+const partnersByApiKey = prepared<{ hash: string; partner_id: PartnerId }>(`
     SELECT encode(material, 'hex') AS hash, partner_id FROM partner_keys
-    WHERE kind = 'apiKey' AND material = ANY ($1::bytea[])`,
-};
+    WHERE kind = 'apiKey' AND material = ANY ($1::bytea[])`);
 
-const addSeals = {
-  name: "add_seals",
-  text: "UPDATE partner_keys SET seals = seals + $3 WHERE partner_id = $1 AND id = $2 RETURNING seals",
-};
+const addSeals = prepared<{ seals: string | number }>(
+  "UPDATE partner_keys SET seals = seals + $3 WHERE partner_id = $1 AND id = $2 RETURNING seals",
+);
 
 /** Longer than any useful schedule; older pauses are deleted when a partner becomes active again. */
 const pausesKeptDays = 400;
 
-const insertKeys = `
+const insertKeys = planned(`
   INSERT INTO partner_keys (partner_id, id, kind, material)
-  SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::bytea[])`;
+  SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::bytea[])`);
 
 const shown = `
   p.id, p.state, p.settings, p.created_at, p.updated_at, (
@@ -95,303 +85,48 @@ interface PartnerRow {
   }[];
 }
 
+type SealedKeyRow = Omit<LoadedKey, "material"> & { material: string; seal: RowSeal | null };
+
 /**
  * Partners and their key versions in PostgreSQL. Reads for reports and POSTs use the engine's connections: measured,
  * five searches of 30 s occupied all connections for people, and nothing was sent for 25 s.
+ *
+ * @param seals absent: API keys are stored without a MAC
  */
-export class PostgresPartners implements PartnerStore {
-  readonly #engine: Pool;
-  readonly #pool: Pool;
-  readonly #homes: Homes;
-  readonly #seals: RowSeals | undefined;
-
-  /** @param seals absent: API keys are stored without a MAC */
-  constructor({ engine, pool, homes }: Pick<Database, "engine" | "pool" | "homes">, seals?: RowSeals) {
-    this.#seals = seals;
-    this.#engine = engine;
-    this.#pool = pool;
-    this.#homes = homes;
-  }
-
-  async insert(partner: NewPartner): Promise<StoredPartner> {
-    return await this.#changing(partner.id, async (client, changed) => {
-      await client.query(
-        `INSERT INTO partners (id, state, settings, registered_origin, registered_routes)
-         VALUES ($1, 'active', $2, $3, $4)`,
-        [partner.id, partner.settings, originOf(partner.settings), registeredRoutes(partner.settings)],
-      );
-      const keys = partner.keys.map((key) => this.#toStore(key));
-      await client.query(insertKeys, [partner.id, ...keyColumns(keys)]);
-      changed.push(...keys.filter(({ kind }) => kind === "apiKey").map(({ id }) => id));
-      return await findOne(client, partner.id);
-    });
-  }
-
-  async change(
-    id: PartnerId,
-    next: (standing: StoredPartner) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
-  ): Promise<StoredPartner | undefined> {
-    return await this.#changing(id, async (client) => {
-      const [row] = await findRows(client, id, "FOR UPDATE");
-      if (row === undefined) return undefined;
-      const { state = row.state, settings = row.settings } = next(row);
-      const { now, keptFrom } = await clockOf(client);
-      await client.query(
-        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, registered_routes = $7, updated_at = $6,
-           stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, $6) END,
-           pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
-             THEN (pauses + tstzmultirange(tstzrange(stopped_at, $6)))
-               * tstzmultirange(tstzrange($5, NULL))
-             ELSE pauses END
-         WHERE id = $1`,
-        [id, state, settings, originOf(settings), keptFrom, now, registeredRoutes(settings)],
-      );
-      return await findOne(client, id);
-    });
-  }
-
-  async find(id: PartnerId): Promise<StoredPartner | undefined> {
-    const [row] = await findRows(seen(this.#pool), id, "");
-    return row;
-  }
-
-  async list(after: PartnerId | undefined, limit: number): Promise<readonly StoredPartner[]> {
-    const { rows } = await this.#pool.query<PartnerRow>(
-      `SELECT ${shown} FROM partners p WHERE $1::uuid IS NULL OR p.id > $1 ORDER BY p.id LIMIT $2`,
-      [after ?? null, limit],
-    );
-    return rows.map(readPartner);
-  }
-
-  async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
-    return await this.#changing(id, async (client, changed) => {
-      if ((await touch(client, id)) === undefined) return undefined;
-      if (key.kind === "apiKey") changed.push(...(await this.#intactOf(client, id)), key.id);
-      const { rows } = await client.query<Rotation>(
-        `SELECT now() + $1 * interval '1 second' AS "activeFrom", now() + $2 * interval '1 second' AS "expiresOld"`,
-        [activeAtOnce ? 0 : overlapS, overlapS],
-      );
-      const [rotation] = rows;
-      await client.query(
-        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
-         WHERE partner_id = $1 AND kind = $2 AND name = ''`,
-        [id, key.kind, rotation?.expiresOld],
-      );
-      await client.query(
-        "INSERT INTO partner_keys (partner_id, id, kind, material, active_from) VALUES ($1, $2, $3, $4, $5)",
-        [id, key.id, key.kind, this.#toStore(key).material, rotation?.activeFrom],
-      );
-      return rotation;
-    });
-  }
-
-  async replaceCallbackKey(id: PartnerId, key: CallbackKeyToStore | null): Promise<StoredPartner | undefined> {
-    return await this.#changing(id, async (client) => {
-      const endedAt = await touch(client, id);
-      if (endedAt === undefined) return undefined;
-      await client.query(
-        "UPDATE partner_keys SET expires_at = least(expires_at, $2) WHERE partner_id = $1 AND kind = 'callbackKey'",
-        [id, endedAt],
-      );
-      if (key !== null) {
-        await client.query(
-          `INSERT INTO partner_keys (partner_id, id, kind, material, expires_at)
-           VALUES ($1, $2, 'callbackKey', $3, $4)`,
-          [id, key.id, key.material, key.endsAt],
-        );
-      }
-      return await findOne(client, id);
-    });
-  }
-
-  /** Client certificates that end within this many days, without an event in the last day. */
-  async endingCertificates(
-    withinDays: number,
-  ): Promise<readonly { readonly partnerId: PartnerId; readonly keyId: KeyId; readonly endsAt: Date }[]> {
-    const rows = await this.#homes.gather(async (home) => {
-      const ending = await home.pool.query<{ partner_id: PartnerId; id: KeyId; expires_at: Date }>(
-        `SELECT k.partner_id, k.id, k.expires_at FROM partner_keys k
-         WHERE k.kind = 'callbackKey' AND k.expires_at > now() AND k.expires_at < now() + $1 * interval '1 day'
-           AND NOT EXISTS (
-             SELECT FROM events e
-             WHERE e.partner_id = k.partner_id AND e.subject_id = k.id AND e.kind = 'certificate_ending'
-               AND e.created_at > now() - interval '1 day')`,
-        [withinDays],
-      );
-      // Each home has the keys of all partners, but only its own events.
-      return ending.rows.filter((row) => this.#homes.of(row.partner_id) === home);
-    });
-    return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
-  }
-
-  /** The partners' own CAs, in PEM, without an event in the last day that one of them ends. */
-  async callbackCas(): Promise<readonly { readonly partnerId: PartnerId; readonly pem: string }[]> {
-    const rows = await this.#homes.gather(async (home) => {
-      const found = await home.pool.query<{ id: PartnerId; pem: string }>(
-        `SELECT p.id, p.settings->>'callbackCa' AS pem FROM partners p
-         WHERE p.settings->>'callbackCa' IS NOT NULL AND NOT EXISTS (
-           SELECT FROM events e
-           WHERE e.partner_id = p.id AND e.kind = 'certificate_ending' AND e.detail->>'certificate' = 'callbackCa'
-             AND e.created_at > now() - interval '1 day')`,
-      );
-      return found.rows.filter(({ id }) => this.#homes.of(id) === home);
-    });
-    return rows.map(({ id, pem }) => ({ partnerId: id, pem }));
-  }
-
-  async addApiKey(
-    partnerId: PartnerId,
-    { id, material, name, scopes, expiresInS, maker }: ApiKeyToStore,
-    keysMax: number,
-  ): Promise<"added" | "too many" | "no such partner"> {
-    return await this.#changing(
-      partnerId,
-      async (client, changed) => {
-        // The row lock serializes two concurrent calls. A key of a call that began later may be there: it
-        // counts, although it is active only from then on.
-        if ((await touch(client, partnerId)) === undefined) return "no such partner";
-        const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
-          `SELECT count(*)::integer AS keys, least(now() + $2 * interval '1 second', (
-           SELECT m.expires_at FROM partner_keys m WHERE m.partner_id = $1 AND m.id = $3))::text AS "expiresAt"
-         FROM partner_keys k
-         WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND (k.expires_at IS NULL OR k.expires_at > now())`,
-          [partnerId, expiresInS, maker],
-        );
-        const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
-        if (keys >= keysMax) return "too many";
-        await client.query(
-          `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
-         VALUES ($1, $2, 'apiKey', $3, $4, $5, $6)`,
-          [partnerId, id, this.#toStore({ id, kind: "apiKey", material }).material, name, scopes, expiresAt],
-        );
-        changed.push(id);
-        return "added";
-      },
-      id,
-    );
-  }
-
-  async endApiKey(
-    partnerId: PartnerId,
-    keyId: KeyId,
-    judge: (key: StoredKey, others: readonly StoredKey[]) => void,
-  ): Promise<boolean> {
-    return await this.#changing(partnerId, async (client, changed) => {
-      // Two keys that revoke each other wait for the row lock: the second one finds the first ended.
-      const now = await touch(client, partnerId);
-      if (now === undefined) return false;
-      const keys = (await findOne(client, partnerId)).keys.filter(({ kind }) => kind === "apiKey");
-      const key = keys.find(({ id }) => id === keyId);
-      if (key === undefined) return false;
-      const valid = keys.filter(({ expiresAt }) => expiresAt === null || expiresAt > new Date(now));
-      if (valid.includes(key)) {
-        judge(
-          key,
-          valid.filter(({ id }) => id !== keyId),
-        );
-      }
-      await client.query(
-        "UPDATE partner_keys SET expires_at = least(expires_at, $3) WHERE partner_id = $1 AND id = $2",
-        [partnerId, keyId, now],
-      );
-      changed.push(keyId);
-      return true;
-    });
-  }
-
-  async apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void> {
-    await this.#pool.query("UPDATE partner_keys SET last_used_at = now() WHERE partner_id = $1 AND id = $2", [
-      partnerId,
-      keyId,
-    ]);
-  }
-
-  async fingerprints(ids: readonly PartnerId[]): Promise<ReadonlyMap<PartnerId, string>> {
-    const { rows } = await this.#engine.query<{ id: PartnerId; fingerprint: string }>(fingerprints, [ids]);
-    return new Map(rows.map((row) => [row.id, row.fingerprint]));
-  }
-
-  async load(ids: readonly PartnerId[]): Promise<readonly LoadedPartner[]> {
-    type KeyRow = Omit<LoadedKey, "material"> & { material: string; seal: RowSeal | null };
-    type Row = Omit<LoadedPartner, "keys"> & { keys: KeyRow[] };
-    const isIntact = ({ id, seal }: KeyRow) =>
-      seal === null || (this.#seals?.isIntact("partner_keys", id, seal) ?? true);
-    const { rows } = await this.#engine.query<Row>(load, [ids]);
-    return rows.map((row) => ({
-      ...row,
-      keys: row.keys
-        .filter(isIntact)
-        .map(({ seal: _, ...key }) => ({ ...key, material: Buffer.from(key.material, "base64") })),
-    }));
-  }
-
-  async partnersByApiKey(hashes: readonly Buffer[]): Promise<ReadonlyMap<string, PartnerId>> {
-    const seals = this.#seals;
-    const plainOf = new Map(
-      hashes.flatMap((hash) =>
-        (seals?.storedAs(hash) ?? [hash]).map((stored) => [stored.toString("hex"), hash] as const),
-      ),
-    );
-    const stored = [...plainOf.keys()].map((hex) => Buffer.from(hex, "hex"));
-    const { rows } = await this.#engine.query<{ hash: string; partner_id: PartnerId }>(partnersByApiKey, [stored]);
-    return new Map(rows.map((row) => [plainOf.get(row.hash)?.toString("hex") ?? row.hash, row.partner_id]));
-  }
-
-  #toStore(key: NewKey): NewKey {
+export function postgresPartners({ engine, pool }: Pick<Database, "engine" | "pool">, seals?: RowSeals): PartnerStore {
+  function toStore(key: NewKey): NewKey {
     const { kind, material } = key;
-    return kind === "apiKey" ? { ...key, material: this.#seals?.toStore(material) ?? material } : key;
+    return kind === "apiKey" ? { ...key, material: seals?.toStore(material) ?? material } : key;
   }
 
   /** The partner's main API keys that a rotation ends. One that is not intact stays so: sealing it would accept it. */
-  async #intactOf(client: PoolClient, partnerId: PartnerId): Promise<readonly KeyId[]> {
+  async function intactOf(client: PoolClient, partnerId: PartnerId): Promise<readonly KeyId[]> {
     const { rows } = await client.query<{ id: KeyId; seal: RowSeal }>(
       `SELECT t.id, ${sealOf("partner_keys")} AS seal FROM partner_keys t
        WHERE t.partner_id = $1 AND t.kind = 'apiKey' AND t.name = '' AND ${standingOf("t")}`,
       [partnerId],
     );
-    return rows.filter(({ id, seal }) => this.#seals?.isIntact("partner_keys", id, seal) ?? true).map(({ id }) => id);
-  }
-
-  async addSeals(partnerId: PartnerId, keyId: string, count: number): Promise<number | undefined> {
-    const { rows } = await despiteConflicts(() =>
-      this.#engine.query<{ seals: string | number }>(addSeals, [partnerId, keyId, count]),
-    );
-    return rows[0] && Number(rows[0].seals);
-  }
-
-  async storeSealed(name: string, sealed: Buffer): Promise<Buffer> {
-    await this.#pool.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
-      name,
-      sealed,
-    ]);
-    return (await this.sealedValue(name)) ?? sealed;
-  }
-
-  async sealedValue(name: string): Promise<Buffer | undefined> {
-    const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
-      name,
-    ]);
-    return rows[0]?.sealed;
+    return rows.filter(({ id, seal }) => seals?.isIntact("partner_keys", id, seal) ?? true).map(({ id }) => id);
   }
 
   /**
    * Every instance caches partners for some seconds; the notification shortens that. On Citus each change of keys waits
    * for every other, and may wait too long for its lock: it is repeated.
    */
-  #changing<Result>(id: PartnerId, work: ChangeWork<Result>, made: string = id): Promise<Result> {
-    return despiteConflicts(() => this.#changeOnce(id, work, made));
+  function changing<Result>(id: PartnerId, work: ChangeWork<Result>, made: string = id): Promise<Result> {
+    return despiteConflicts(() => changeOnce(id, work, made));
   }
 
-  async #changeOnce<Result>(id: PartnerId, work: ChangeWork<Result>, subject: string): Promise<Result> {
-    const client = await this.#pool.connect();
+  async function changeOnce<Result>(id: PartnerId, work: ChangeWork<Result>, subject: string): Promise<Result> {
+    const client = await pool.connect();
     try {
       await client.query("BEGIN");
       const ids: KeyId[] = [];
       const result = await work(client, ids);
       await client.query("SELECT pg_notify('paybell_partner', $1)", [id]);
       const seal = { table: "partner_keys", ids, partnerId: id, action: "changeApiKeys", subject } as const;
-      if (ids.length > 0 && this.#seals !== undefined) await this.#seals.seal(client, seal);
-      else if (!isRefusal(result)) await appendEntry(client, this.#pool, subject);
+      if (ids.length > 0 && seals !== undefined) await seals.seal(client, seal);
+      else if (!isRefusal(result)) await appendEntry(client, pool, subject);
       await client.query("COMMIT").catch(refuseToGuess);
       client.release();
       return result;
@@ -404,6 +139,234 @@ export class PostgresPartners implements PartnerStore {
       throw error;
     }
   }
+
+  const store: PartnerStore = {
+    insert: (partner) =>
+      changing(partner.id, async (client, changed) => {
+        await client.query(
+          `INSERT INTO partners (id, state, settings, registered_origin, registered_routes)
+         VALUES ($1, 'active', $2, $3, $4)`,
+          [partner.id, partner.settings, originOf(partner.settings), registeredRoutes(partner.settings)],
+        );
+        const keys = partner.keys.map((key) => toStore(key));
+        await insertKeys.run(client, [partner.id, ...keyColumns(keys)]);
+        changed.push(...keys.filter(({ kind }) => kind === "apiKey").map(({ id }) => id));
+        return await findOne(client, partner.id);
+      }),
+
+    change: (id, next) =>
+      changing(id, async (client) => {
+        const [row] = await findRows(client, id, "FOR UPDATE");
+        if (row === undefined) return undefined;
+        const { state = row.state, settings = row.settings } = next(row);
+        const { now, keptFrom } = await clockOf(client);
+        await client.query(
+          `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, registered_routes = $7, updated_at = $6,
+           stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, $6) END,
+           pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
+             THEN (pauses + tstzmultirange(tstzrange(stopped_at, $6)))
+               * tstzmultirange(tstzrange($5, NULL))
+             ELSE pauses END
+         WHERE id = $1`,
+          [id, state, settings, originOf(settings), keptFrom, now, registeredRoutes(settings)],
+        );
+        return await findOne(client, id);
+      }),
+
+    async find(id) {
+      const [row] = await findRows(seen(pool), id, "");
+      return row;
+    },
+
+    async list(after, limit) {
+      const { rows } = await pool.query<PartnerRow>(
+        `SELECT ${shown} FROM partners p WHERE $1::uuid IS NULL OR p.id > $1 ORDER BY p.id LIMIT $2`,
+        [after ?? null, limit],
+      );
+      return rows.map(readPartner);
+    },
+
+    rotate: (id, key, overlapS, activeAtOnce) =>
+      changing(id, async (client, changed) => {
+        if ((await touch(client, id)) === undefined) return undefined;
+        if (key.kind === "apiKey") changed.push(...(await intactOf(client, id)), key.id);
+        const { rows } = await client.query<Rotation>(
+          `SELECT now() + $1 * interval '1 second' AS "activeFrom", now() + $2 * interval '1 second' AS "expiresOld"`,
+          [activeAtOnce ? 0 : overlapS, overlapS],
+        );
+        const [rotation] = rows;
+        await client.query(
+          `UPDATE partner_keys SET expires_at = least(expires_at, $3)
+         WHERE partner_id = $1 AND kind = $2 AND name = ''`,
+          [id, key.kind, rotation?.expiresOld],
+        );
+        await client.query(
+          "INSERT INTO partner_keys (partner_id, id, kind, material, active_from) VALUES ($1, $2, $3, $4, $5)",
+          [id, key.id, key.kind, toStore(key).material, rotation?.activeFrom],
+        );
+        return rotation;
+      }),
+
+    replaceCallbackKey: (id, key) =>
+      changing(id, async (client) => {
+        const endedAt = await touch(client, id);
+        if (endedAt === undefined) return undefined;
+        await client.query(
+          "UPDATE partner_keys SET expires_at = least(expires_at, $2) WHERE partner_id = $1 AND kind = 'callbackKey'",
+          [id, endedAt],
+        );
+        if (key !== null) {
+          await client.query(
+            `INSERT INTO partner_keys (partner_id, id, kind, material, expires_at)
+           VALUES ($1, $2, 'callbackKey', $3, $4)`,
+            [id, key.id, key.material, key.endsAt],
+          );
+        }
+        return await findOne(client, id);
+      }),
+
+    addApiKey: (partnerId, { id, material, name, scopes, expiresInS, maker }, keysMax) =>
+      changing(
+        partnerId,
+        async (client, changed) => {
+          // The row lock serializes two concurrent calls. A key of a call that began later may be there: it
+          // counts, although it is active only from then on.
+          if ((await touch(client, partnerId)) === undefined) return "no such partner";
+          const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
+            `SELECT count(*)::integer AS keys, least(now() + $2 * interval '1 second', (
+           SELECT m.expires_at FROM partner_keys m WHERE m.partner_id = $1 AND m.id = $3))::text AS "expiresAt"
+         FROM partner_keys k
+         WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND (k.expires_at IS NULL OR k.expires_at > now())`,
+            [partnerId, expiresInS, maker],
+          );
+          const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
+          if (keys >= keysMax) return "too many";
+          await client.query(
+            `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
+         VALUES ($1, $2, 'apiKey', $3, $4, $5, $6)`,
+            [partnerId, id, toStore({ id, kind: "apiKey", material }).material, name, scopes, expiresAt],
+          );
+          changed.push(id);
+          return "added";
+        },
+        id,
+      ),
+
+    endApiKey: (partnerId, keyId, judge) =>
+      changing(partnerId, async (client, changed) => {
+        // Two keys that revoke each other wait for the row lock: the second one finds the first ended.
+        const now = await touch(client, partnerId);
+        if (now === undefined) return false;
+        const keys = (await findOne(client, partnerId)).keys.filter(({ kind }) => kind === "apiKey");
+        const key = keys.find(({ id }) => id === keyId);
+        if (key === undefined) return false;
+        const valid = keys.filter(({ expiresAt }) => expiresAt === null || expiresAt > new Date(now));
+        if (valid.includes(key)) {
+          judge(
+            key,
+            valid.filter(({ id }) => id !== keyId),
+          );
+        }
+        await client.query(
+          "UPDATE partner_keys SET expires_at = least(expires_at, $3) WHERE partner_id = $1 AND id = $2",
+          [partnerId, keyId, now],
+        );
+        changed.push(keyId);
+        return true;
+      }),
+
+    async apiKeyUsed(partnerId, keyId) {
+      await pool.query("UPDATE partner_keys SET last_used_at = now() WHERE partner_id = $1 AND id = $2", [
+        partnerId,
+        keyId,
+      ]);
+    },
+
+    async fingerprints(ids) {
+      const rows = await fingerprints.rows(engine, [ids]);
+      return new Map(rows.map((row) => [row.id, row.fingerprint]));
+    },
+
+    async load(ids) {
+      const isIntact = ({ id, seal }: SealedKeyRow) =>
+        seal === null || (seals?.isIntact("partner_keys", id, seal) ?? true);
+      const rows = await load.rows(engine, [ids]);
+      return rows.map((row) => ({
+        ...row,
+        keys: row.keys
+          .filter(isIntact)
+          .map(({ seal: _, ...key }) => ({ ...key, material: Buffer.from(key.material, "base64") })),
+      }));
+    },
+
+    async partnersByApiKey(hashes) {
+      const plainOf = new Map(
+        hashes.flatMap((hash) =>
+          (seals?.storedAs(hash) ?? [hash]).map((stored) => [stored.toString("hex"), hash] as const),
+        ),
+      );
+      const stored = [...plainOf.keys()].map((hex) => Buffer.from(hex, "hex"));
+      const rows = await partnersByApiKey.rows(engine, [stored]);
+      return new Map(rows.map((row) => [plainOf.get(row.hash)?.toString("hex") ?? row.hash, row.partner_id]));
+    },
+
+    async addSeals(partnerId, keyId, count) {
+      const row = await despiteConflicts(() => addSeals.first(engine, [partnerId, keyId, count]));
+      return row && Number(row.seals);
+    },
+
+    async storeSealed(name, sealed) {
+      await pool.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+        name,
+        sealed,
+      ]);
+      return (await store.sealedValue(name)) ?? sealed;
+    },
+
+    async sealedValue(name) {
+      const { rows } = await pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [name]);
+      return rows[0]?.sealed;
+    },
+  };
+  return store;
+}
+
+/** Certificates of partners that end, in PostgreSQL. */
+export function postgresCertificates(homes: Homes) {
+  return {
+    /** Client certificates that end within this many days, without an event in the last day. */
+    async endingCertificates(withinDays: number) {
+      const rows = await homes.gather(async (home) => {
+        const ending = await home.pool.query<{ partner_id: PartnerId; id: KeyId; expires_at: Date }>(
+          `SELECT k.partner_id, k.id, k.expires_at FROM partner_keys k
+           WHERE k.kind = 'callbackKey' AND k.expires_at > now() AND k.expires_at < now() + $1 * interval '1 day'
+             AND NOT EXISTS (
+               SELECT FROM events e
+               WHERE e.partner_id = k.partner_id AND e.subject_id = k.id AND e.kind = 'certificate_ending'
+                 AND e.created_at > now() - interval '1 day')`,
+          [withinDays],
+        );
+        // Each home has the keys of all partners, but only its own events.
+        return ending.rows.filter((row) => homes.of(row.partner_id) === home);
+      });
+      return rows.map((row) => ({ partnerId: row.partner_id, keyId: row.id, endsAt: row.expires_at }));
+    },
+
+    /** The partners' own CAs, in PEM, without an event in the last day that one of them ends. */
+    async callbackCas() {
+      const rows = await homes.gather(async (home) => {
+        const found = await home.pool.query<{ id: PartnerId; pem: string }>(
+          `SELECT p.id, p.settings->>'callbackCa' AS pem FROM partners p
+           WHERE p.settings->>'callbackCa' IS NOT NULL AND NOT EXISTS (
+             SELECT FROM events e
+             WHERE e.partner_id = p.id AND e.kind = 'certificate_ending' AND e.detail->>'certificate' = 'callbackCa'
+               AND e.created_at > now() - interval '1 day')`,
+        );
+        return found.rows.filter(({ id }) => homes.of(id) === home);
+      });
+      return rows.map(({ id, pem }) => ({ partnerId: id, pem }));
+    },
+  };
 }
 
 /** @param changed gets the ids of API keys that it changes */

@@ -4,12 +4,13 @@ import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { systemClock } from "../../clock.ts";
 import type { PartnerId } from "../../ids.ts";
 import { CachedPartners } from "../../partners/directory.ts";
+import type { ReSealStore } from "../../partners/master-key.ts";
 import { keptKey, MasterKey, requireFittingMasterKey, resealAll } from "../../partners/master-key.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings } from "../../partners/settings.ts";
-import { PostgresTerminals } from "../terminals/terminals.ts";
-import { PostgresPartners } from "./partners.ts";
-import { PostgresReSeal } from "./reseal.ts";
+import { postgresTerminals } from "../terminals/terminals.ts";
+import { postgresPartners } from "./partners.ts";
+import { postgresReSeal } from "./reseal.ts";
 
 const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
 const before = new MasterKey(oldRaw);
@@ -33,7 +34,7 @@ function directoryWith(masterKey: MasterKey): CachedPartners {
 const registryWith = (masterKey: MasterKey) =>
   new PartnerRegistry({
     partners: store,
-    terminals: new PostgresTerminals(connections.homes),
+    terminals: postgresTerminals(connections.homes),
     masterKey,
     defaults: defaultSettings,
     rules: { sandbox: true },
@@ -52,8 +53,8 @@ async function register(masterKey: MasterKey): Promise<PartnerId> {
 }
 
 const connections = await openTestDatabase({ as: "service" });
-const store = new PostgresPartners(connections);
-const reseal = new PostgresReSeal(connections.pool);
+const store = postgresPartners(connections);
+const reseal = postgresReSeal(connections.pool);
 await requireFittingMasterKey(before, store);
 while (ids.length < partnersCount) ids.push(await register(before));
 test("a service with both keys opens what either sealed, at every step of a rotation", async () => {
@@ -69,14 +70,11 @@ test("a service with both keys opens what either sealed, at every step of a rota
   }
   await expect(keyOf(before, swapped)).rejects.toThrow("another master key");
 
-  const failing: ConstructorParameters<typeof Proxy>[0] = reseal;
   let batches = 0;
-  const interrupted = new Proxy(failing as PostgresReSeal, {
-    get(target, name: keyof PostgresReSeal) {
-      if (name === "reseal" && ++batches === 2) return () => Promise.reject(new Error("the machine is gone"));
-      return (target[name] as () => unknown).bind(target);
-    },
-  });
+  const interrupted: ReSealStore = {
+    ...reseal,
+    reseal: (keys) => (++batches === 2 ? Promise.reject(new Error("the machine is gone")) : reseal.reseal(keys)),
+  };
   await expect(resealAll(interrupted, then)).rejects.toThrow("the machine is gone");
   for (const service of [during, then]) {
     for (const id of [first as PartnerId, ids.at(-1) as PartnerId]) expect(await keyOf(service, id)).toBeDefined();

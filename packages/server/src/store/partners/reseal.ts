@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { PartnerId } from "../../ids.ts";
-import type { ReSealStore, SealedKey } from "../../partners/master-key.ts";
+import type { ReSealStore } from "../../partners/master-key.ts";
 import type { KeyKind } from "../../partners/partner.ts";
 
 /** The id of the master key follows the first byte of a sealed value. */
@@ -14,48 +14,40 @@ interface Row {
 }
 
 /** The reads and writes of a master key rotation in PostgreSQL. */
-export class PostgresReSeal implements ReSealStore {
-  readonly #pool: Pool;
+export function postgresReSeal(pool: Pool): ReSealStore {
+  return {
+    async sealedByOthers(masterKeyId, after, limit) {
+      const { rows } = await pool.query<Row>(
+        `SELECT partner_id, id, kind, material FROM partner_keys
+         WHERE kind <> 'apiKey' AND ${sealedBy} <> $1 AND ($2::uuid IS NULL OR (partner_id, id) > ($2, $3::uuid))
+         ORDER BY partner_id, id LIMIT $4`,
+        [masterKeyId, after?.partnerId ?? null, after?.keyId ?? null, limit],
+      );
+      return rows.map(({ partner_id: partnerId, id: keyId, kind, material }) => ({ partnerId, keyId, kind, material }));
+    },
 
-  constructor(pool: Pool) {
-    this.#pool = pool;
-  }
+    async reseal(keys) {
+      if (keys.length === 0) return;
+      await pool.query(
+        `UPDATE partner_keys k SET material = n.material
+         FROM unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::bytea[]) AS n (partner_id, id, before, material)
+         WHERE k.partner_id = n.partner_id AND k.id = n.id AND k.material = n.before`,
+        [
+          keys.map(({ from }) => from.partnerId),
+          keys.map(({ from }) => from.keyId),
+          keys.map(({ from }) => from.material),
+          keys.map(({ material }) => material),
+        ],
+      );
+    },
 
-  async sealedByOthers(
-    masterKeyId: string,
-    after: SealedKey | undefined,
-    limit: number,
-  ): Promise<readonly SealedKey[]> {
-    const { rows } = await this.#pool.query<Row>(
-      `SELECT partner_id, id, kind, material FROM partner_keys
-       WHERE kind <> 'apiKey' AND ${sealedBy} <> $1 AND ($2::uuid IS NULL OR (partner_id, id) > ($2, $3::uuid))
-       ORDER BY partner_id, id LIMIT $4`,
-      [masterKeyId, after?.partnerId ?? null, after?.keyId ?? null, limit],
-    );
-    return rows.map(({ partner_id: partnerId, id: keyId, kind, material }) => ({ partnerId, keyId, kind, material }));
-  }
+    async namedValues() {
+      const { rows } = await pool.query("SELECT name, sealed FROM sealed_values ORDER BY name");
+      return rows;
+    },
 
-  async reseal(keys: readonly { readonly from: SealedKey; readonly material: Buffer }[]): Promise<void> {
-    if (keys.length === 0) return;
-    await this.#pool.query(
-      `UPDATE partner_keys k SET material = n.material
-       FROM unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::bytea[]) AS n (partner_id, id, before, material)
-       WHERE k.partner_id = n.partner_id AND k.id = n.id AND k.material = n.before`,
-      [
-        keys.map(({ from }) => from.partnerId),
-        keys.map(({ from }) => from.keyId),
-        keys.map(({ from }) => from.material),
-        keys.map(({ material }) => material),
-      ],
-    );
-  }
-
-  async namedValues(): Promise<readonly { readonly name: string; readonly sealed: Buffer }[]> {
-    const { rows } = await this.#pool.query("SELECT name, sealed FROM sealed_values ORDER BY name");
-    return rows;
-  }
-
-  async resealNamed(name: string, from: Buffer, to: Buffer): Promise<void> {
-    await this.#pool.query("UPDATE sealed_values SET sealed = $3 WHERE name = $1 AND sealed = $2", [name, from, to]);
-  }
+    async resealNamed(name, from, to) {
+      await pool.query("UPDATE sealed_values SET sealed = $3 WHERE name = $1 AND sealed = $2", [name, from, to]);
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
-import { PostgresReversals } from "./reversals.ts";
+import { postgresReversals } from "./reversals.ts";
 
 const heldForMs = 60_000;
 const hourMs = 3_600_000;
@@ -14,7 +14,7 @@ const hourMs = 3_600_000;
 const connections = await openTestDatabase();
 const engine = watchPlans(connections.engine);
 await createHistory(connections.pool);
-const reversals = new PostgresReversals(connections.homes);
+const reversals = postgresReversals(connections.homes);
 const transactions = new PostgresTransactions(connections);
 const completions = new PostgresCompletions(connections.homes);
 const partnerId = await insertPartner(connections.pool);

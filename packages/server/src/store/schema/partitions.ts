@@ -5,6 +5,7 @@ import type { ContentMac } from "../../delivery/content-mac.ts";
 import { lowestId } from "../../ids.ts";
 import { historyMarginDays } from "../../retry-schedule.ts";
 import type { Home, Homes } from "../database/homes.ts";
+import { planned } from "../database/statement.ts";
 import { failureKindOf, inTransaction } from "../database/transaction.ts";
 import { type Parking, parkWithoutAttempt } from "../deliveries/deliveries.ts";
 import { keepProofs, pruneProofs } from "../notifications/proofs.ts";
@@ -193,34 +194,34 @@ export interface DayToDrop {
 const batchRows = 500;
 const lockTries = 5;
 
-const underWay = `
+const underWay = planned(`
   SELECT FROM pending
-  WHERE id >= $1 AND id < $2 AND schedule_start > now() - $3 * interval '1 second' LIMIT 1`;
+  WHERE id >= $1 AND id < $2 AND schedule_start > now() - $3 * interval '1 second' LIMIT 1`);
 
 // The content as text, because jsonb would sort its keys.
 const content = `
   (SELECT to_jsonb(n) || jsonb_build_object('content', n.content::text) FROM notifications n
    WHERE n.partner_id = m.partner_id AND n.id = m.id)`;
 
-const pendingOfDay = `
+const pendingOfDay = planned<Parking>(`
   SELECT p.partner_id AS "partnerId", p.id, p.round, p.attempts_made AS "attemptsMade",
     coalesce((SELECT a.reason FROM attempts a WHERE a.partner_id = p.partner_id AND a.id = p.id
               ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention') AS reason
   FROM pending p WHERE p.id >= $1 AND p.id < $2
-  ORDER BY p.partner_id, p.id LIMIT $3`;
+  ORDER BY p.partner_id, p.id LIMIT $3`);
 
-const takeContent = `
+const takeContent = planned(`
   UPDATE parked m SET notification = ${content}
   WHERE (m.partner_id, m.id) IN (
     SELECT d.partner_id, d.id FROM parked d WHERE d.id >= $1 AND d.id < $2 AND d.notification IS NULL
     ORDER BY d.partner_id, d.id LIMIT $3)
-    AND EXISTS (SELECT FROM notifications n WHERE n.partner_id = m.partner_id AND n.id = m.id)`;
+    AND EXISTS (SELECT FROM notifications n WHERE n.partner_id = m.partner_id AND n.id = m.id)`);
 
-const stillNeeded = `
+const stillNeeded = planned(`
   SELECT 1 FROM pending WHERE id >= $1 AND id < $2
   UNION ALL
   SELECT 1 FROM parked m WHERE m.id >= $1 AND m.id < $2 AND m.notification IS NULL
-  LIMIT 1`;
+  LIMIT 1`);
 
 /**
  * Drops one day of history. Pending and parked notifications are first moved to `parked` with their content, and what
@@ -229,11 +230,10 @@ const stillNeeded = `
  */
 async function dropDay(drop: DayToDrop): Promise<DropResult> {
   const ids = idsOfDay(drop.day);
-  const busy = await drop.pool.query(underWay, [...ids, drop.scheduleS]);
-  if (busy.rowCount !== 0) return "a delivery is under way";
+  if ((await underWay.run(drop.pool, [...ids, drop.scheduleS])) > 0) return "a delivery is under way";
   while ((await parkSome(drop.pool, ids)) === batchRows);
   let moved: number | null = batchRows;
-  while (moved === batchRows) moved = (await drop.pool.query(takeContent, [...ids, batchRows])).rowCount;
+  while (moved === batchRows) moved = await takeContent.run(drop.pool, [...ids, batchRows]);
   await keepProofs(drop.pool, ids, drop.contents);
   for (let tries = 1; ; tries += 1) {
     try {
@@ -249,7 +249,7 @@ async function dropDay(drop: DayToDrop): Promise<DropResult> {
 
 /** Parks the rows that do not change meanwhile; their content follows. @returns the number of these */
 async function parkSome(pool: Pool, ids: readonly [string, string]): Promise<number> {
-  const { rows } = await pool.query<Parking>(pendingOfDay, [...ids, batchRows]);
+  const rows = await pendingOfDay.rows(pool, [...ids, batchRows]);
   const parked = await parkWithoutAttempt(pool, rows);
   return parked.length;
 }
@@ -264,7 +264,7 @@ async function detachAndDrop(client: PoolClient, day: number): Promise<DropResul
     await client.query("SELECT drop_history_partition($1, $2)", [table, name]);
   }
   // With the locks held nothing can be added. A row added just before is seen here, and rolls everything back.
-  const { rowCount } = await client.query(stillNeeded, [from, to]);
+  const rowCount = await stillNeeded.run(client, [from, to]);
   if (rowCount !== 0) throw new StillNeeded();
   await client.query("UPDATE history SET kept_from = greatest(kept_from, $1)", [new Date(day + dayMs)]);
   return "dropped";

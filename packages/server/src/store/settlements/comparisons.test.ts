@@ -10,7 +10,7 @@ import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit, sampleReport } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
-import { PostgresComparisons } from "./comparisons.ts";
+import { postgresComparisons } from "./comparisons.ts";
 
 let partnerId: PartnerId;
 
@@ -20,7 +20,7 @@ await createHistory(connections.pool);
 // As just after a service started: every table looks empty, and no vacuum corrects it.
 await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
 const completions = new PostgresCompletions(connections.homes);
-const comparisons = new PostgresComparisons(connections.homes);
+const comparisons = postgresComparisons(connections.homes);
 
 beforeEach(async () => {
   await connections.pool.query("UPDATE transactions SET compare_at = NULL WHERE compare_at IS NOT NULL");

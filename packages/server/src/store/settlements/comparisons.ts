@@ -1,17 +1,16 @@
 import { chargingCommands, type SettlementEntry } from "@paybell/contract";
 import type { PoolClient } from "pg";
 import type { HeldTransaction } from "../../commands/reports/settlement-difference.ts";
-import type { NewEvent } from "../../events.ts";
 import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../../ledger/comparer.ts";
 import { alongIndexes } from "../database/along-indexes.ts";
 import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned, prepared } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { commandsInSql } from "../transactions/command-lists.ts";
 
 const claim = dueClaim<DueComparison>({
-  name: "take_due_comparisons",
   table: "transactions",
   key: "id",
   dueAt: "compare_at",
@@ -19,16 +18,13 @@ const claim = dueClaim<DueComparison>({
 });
 
 // The instance that ends it first writes the event, so that nothing is reported twice.
-const end = {
-  name: "end_comparison",
-  text: `
-    UPDATE transactions SET compare_at = NULL
-    WHERE partner_id = $1 AND id = $2 AND compare_at IS NOT NULL`,
-};
+const end = prepared(`
+  UPDATE transactions SET compare_at = NULL
+  WHERE partner_id = $1 AND id = $2 AND compare_at IS NOT NULL`);
 
 // Numbers are reused: its round is between the previous and the next settlement of the same batch number. Times stay
 // strings, because a Date would truncate the microseconds.
-const settlement = `
+const settlement = planned<SettlementRow>(`
   SELECT s.external_id, s.facts -> 'fields' AS fields, s.reported_batch, s.created_at::text AS reported_at,
     coalesce((
       SELECT b.created_at FROM transactions b
@@ -40,7 +36,7 @@ const settlement = `
       WHERE a.partner_id = s.partner_id AND a.reported_batch = s.reported_batch AND a.created_at > s.created_at
         AND a.command = 'SETTLEMENT' AND a.state = 'SUCCESS'
       ORDER BY a.created_at LIMIT 1), 'infinity')::text AS until
-  FROM transactions s WHERE s.partner_id = $1 AND s.id = $2`;
+  FROM transactions s WHERE s.partner_id = $1 AND s.id = $2`);
 
 const columns = `t.id, t.external_id AS "externalId", t.original_id AS "originalId",
     t.original_external_id AS "originalExternalId", t.command, t.req_id AS "reqId",
@@ -82,40 +78,29 @@ interface SettlementRow {
 }
 
 /** Settlements that a switch reported, and the ledger's rows of their batches, in PostgreSQL. */
-export class PostgresComparisons implements ComparisonStore {
-  readonly #homes: Homes;
+export function postgresComparisons(homes: Homes): ComparisonStore {
+  return {
+    claimDue: (rowsMax, heldForMs) => claim(homes, rowsMax, heldForMs),
 
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
+    async read({ partnerId, id }, into, rowsMax) {
+      // One snapshot of the ledger for everything.
+      const snapshot = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${alongIndexes}`;
+      const reading = async (client: PoolClient) => {
+        const row = await settlement.first(client, [partnerId, id]);
 
-  claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
-    return claim(this.#homes, rowsMax, heldForMs);
-  }
+        return row && (await readBatch(client, { partnerId, id }, row, into, rowsMax));
+      };
+      // Not the engine's connection: reading a batch takes longer than its statements may.
+      return inTransaction(homes.of(partnerId).pool, reading, snapshot);
+    },
 
-  async read(
-    { partnerId, id }: DueComparison,
-    into: ComparedInto,
-    rowsMax: number,
-  ): Promise<ComparedSettlement | undefined> {
-    // One snapshot of the ledger for everything.
-    const snapshot = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${alongIndexes}`;
-    const reading = async (client: PoolClient) => {
-      const { rows } = await client.query<SettlementRow>(settlement, [partnerId, id]);
-      const [row] = rows;
-      return row && (await readBatch(client, { partnerId, id }, row, into, rowsMax));
-    };
-    // Not the engine's connection: reading a batch takes longer than its statements may.
-    return inTransaction(this.#homes.of(partnerId).pool, reading, snapshot);
-  }
-
-  async end({ partnerId, id }: DueComparison, event: NewEvent | undefined): Promise<boolean> {
-    return inTransaction(this.#homes.of(partnerId).engine, async (client) => {
-      const { rowCount } = await client.query({ ...end, values: [partnerId, id] });
-      if (rowCount === 1 && event !== undefined) await insertEvents(client, [event], false);
-      return rowCount === 1;
-    });
-  }
+    end: ({ partnerId, id }, event) =>
+      inTransaction(homes.of(partnerId).engine, async (client) => {
+        const rowCount = await end.run(client, [partnerId, id]);
+        if (rowCount === 1 && event !== undefined) await insertEvents(client, [event], false);
+        return rowCount === 1;
+      }),
+  };
 }
 
 async function readBatch(

@@ -4,7 +4,7 @@ import { newId, type TransactionId } from "../../ids.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
-import { PostgresSettlements } from "./settlements.ts";
+import { postgresSettlements } from "./settlements.ts";
 
 const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
 const heldForMs = 3_600_000;
@@ -12,7 +12,7 @@ const heldForMs = 3_600_000;
 const connections = await openTestDatabase();
 const engine = watchPlans(connections.engine);
 await createHistory(connections.pool);
-const settlements = new PostgresSettlements(connections.homes);
+const settlements = postgresSettlements(connections.homes);
 const transactions = new PostgresTransactions(connections);
 const partnerId = await insertPartner(connections.pool);
 const leaseId = await insertLease(connections.pool);

@@ -4,35 +4,30 @@ import type { PartnerId } from "../../ids.ts";
 import type { LateSettlement } from "../../ledger/settler.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
+import { prepared } from "../database/statement.ts";
 
 // Every command on a terminal acquires this lock first, in key order, and holds it to the end of its transaction. The
 // join is lateral, because a plan made while there were no terminals would otherwise read all of them later.
-const lock = {
-  name: "lock_terminals",
-  text: `
-    SELECT t.partner_id, t.tid, t.mid, t.acquirer, t.batch_id, t.batch_closing, t.batch_currency,
-      t.late_settlement
-    FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (partner_id, tid, nth)
-    CROSS JOIN LATERAL (SELECT * FROM terminals t WHERE t.partner_id = i.partner_id AND t.tid = i.tid FOR UPDATE) AS t
-    ORDER BY i.nth`,
-};
+const lock = prepared<LockedRow>(`
+  SELECT t.partner_id, t.tid, t.mid, t.acquirer, t.batch_id, t.batch_closing, t.batch_currency,
+    t.late_settlement
+  FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (partner_id, tid, nth)
+  CROSS JOIN LATERAL (SELECT * FROM terminals t WHERE t.partner_id = i.partner_id AND t.tid = i.tid FOR UPDATE) AS t
+  ORDER BY i.nth`);
 
 // A currency does not bind the next command if no command in the open batch uses it any more. This is a separate
 // statement after the terminals are locked: the locking statement sees other tables as they were before it waited, and
 // would miss a command of another instance.
 // Measured: one look-up for each state reads 4 pages; a condition "not ERROR" read all 100,000 declined rows of a
 // batch.
-const bound = {
-  name: "bound_batches",
-  text: `
-    SELECT i.batch_id FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS i (partner_id, tid, batch_id)
-    WHERE coalesce(
-      (SELECT true FROM transactions t
-        WHERE t.partner_id = i.partner_id AND t.batch_id = i.batch_id AND t.state = 'SUCCESS' LIMIT 1),
-      (SELECT true FROM transactions t
-        WHERE t.partner_id = i.partner_id AND t.tid = i.tid AND t.batch_id = i.batch_id
-          AND t.state = 'INIT' LIMIT 1))`,
-};
+const bound = prepared<{ batch_id: string }>(`
+  SELECT i.batch_id FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS i (partner_id, tid, batch_id)
+  WHERE coalesce(
+    (SELECT true FROM transactions t
+      WHERE t.partner_id = i.partner_id AND t.batch_id = i.batch_id AND t.state = 'SUCCESS' LIMIT 1),
+    (SELECT true FROM transactions t
+      WHERE t.partner_id = i.partner_id AND t.tid = i.tid AND t.batch_id = i.batch_id
+        AND t.state = 'INIT' LIMIT 1))`);
 
 const terminalGroups = new Columns<TerminalGroup>({
   partner_id: ["uuid", ({ first }) => first.partnerId],
@@ -44,20 +39,17 @@ const terminalGroups = new Columns<TerminalGroup>({
   batch_closing: ["boolean", ({ all }) => all.some((init) => init.takes.settlement === "SETTLEMENT")],
 });
 // A terminal is inserted with its first command.
-const take = {
-  name: "allot_sequences",
-  text: `
-    INSERT INTO terminals AS t (partner_id, tid, mid, trace_no, invoice_no, batch_currency, batch_closing)
-    SELECT * FROM ${terminalGroups.rows}
-    ON CONFLICT (partner_id, tid) DO UPDATE SET
-      trace_no = (t.trace_no + excluded.trace_no - 1) % 999999 + 1,
-      invoice_no = CASE WHEN excluded.invoice_no = 0 THEN t.invoice_no
-        ELSE (t.invoice_no + excluded.invoice_no - 1) % 999999 + 1 END,
-      batch_currency = coalesce(excluded.batch_currency, t.batch_currency),
-      batch_closing = t.batch_closing OR excluded.batch_closing
-    RETURNING partner_id, tid, merchant_id, merchant_name, merchant_address, device_id, app_name,
-      trace_no, invoice_no, batch_no, batch_id, late_settlement, t.xmax = 0 AS is_new`,
-};
+const take = prepared<TerminalRow>(`
+  INSERT INTO terminals AS t (partner_id, tid, mid, trace_no, invoice_no, batch_currency, batch_closing)
+  SELECT * FROM ${terminalGroups.rows}
+  ON CONFLICT (partner_id, tid) DO UPDATE SET
+    trace_no = (t.trace_no + excluded.trace_no - 1) % 999999 + 1,
+    invoice_no = CASE WHEN excluded.invoice_no = 0 THEN t.invoice_no
+      ELSE (t.invoice_no + excluded.invoice_no - 1) % 999999 + 1 END,
+    batch_currency = coalesce(excluded.batch_currency, t.batch_currency),
+    batch_closing = t.batch_closing OR excluded.batch_closing
+  RETURNING partner_id, tid, merchant_id, merchant_name, merchant_address, device_id, app_name,
+    trace_no, invoice_no, batch_no, batch_id, late_settlement, t.xmax = 0 AS is_new`);
 
 interface TerminalRow {
   readonly partner_id: PartnerId;
@@ -95,10 +87,10 @@ interface LockedRow {
 export async function lockTerminals(client: PoolClient, inits: readonly Init[]): Promise<Map<string, TerminalState>> {
   const groups = groupByTerminal(inits.filter(({ tid }) => tid !== ""));
   if (groups.length === 0) return new Map();
-  const { rows } = await client.query<LockedRow>({
-    ...lock,
-    values: [groups.map(({ first }) => first.partnerId), groups.map(({ first }) => first.tid)],
-  });
+  const rows = await lock.rows(client, [
+    groups.map(({ first }) => first.partnerId),
+    groups.map(({ first }) => first.tid),
+  ]);
   const free = await freeOfCurrency(client, groups, rows);
   return new Map(
     rows.map((row) => [
@@ -127,14 +119,11 @@ async function freeOfCurrency(
       ?.some(({ takes, currency }) => takes.batch && batch_currency !== null && currency !== batch_currency),
   );
   if (asked.length === 0) return new Set();
-  const { rows: binding } = await client.query<{ batch_id: string }>({
-    ...bound,
-    values: [
-      asked.map(({ partner_id }) => partner_id),
-      asked.map(({ tid }) => tid),
-      asked.map(({ batch_id }) => batch_id),
-    ],
-  });
+  const binding = await bound.rows(client, [
+    asked.map(({ partner_id }) => partner_id),
+    asked.map(({ tid }) => tid),
+    asked.map(({ batch_id }) => batch_id),
+  ]);
   const bind = new Set(binding.map(({ batch_id }) => batch_id));
   return new Set(asked.flatMap(({ batch_id }) => (bind.has(batch_id) ? [] : [batch_id])));
 }
@@ -152,10 +141,7 @@ export async function allotSequences(
 ): Promise<ReadonlyMap<Init, AllottedSequence>> {
   const groups = groupByTerminal(inits.filter(({ takes }) => takes.traceNo));
   if (groups.length === 0) return new Map();
-  const { rows } = await client.query<TerminalRow>({
-    ...take,
-    values: terminalGroups.values(groups),
-  });
+  const rows = await take.rows(client, terminalGroups.values(groups));
   const given = new Map(rows.map((row) => [`${row.partner_id} ${row.tid}`, row]));
   const allotted = new Map<Init, AllottedSequence>();
   for (const { first, all } of groups) {

@@ -4,11 +4,11 @@ import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId } from "../../ids.ts";
 import { completeTerminal } from "../../partners/terminal.ts";
 import { createHistory, insertPartner } from "../rows.fixture.ts";
-import { PostgresTerminals } from "./terminals.ts";
+import { postgresTerminals } from "./terminals.ts";
 
 const connections = await openTestDatabase();
 await createHistory(connections.pool);
-const terminals = new PostgresTerminals(connections.homes);
+const terminals = postgresTerminals(connections.homes);
 
 test("a registration that meets the terminal's first command leaves its mid as the command has it", async () => {
   const partnerId = await insertPartner(connections.pool);

@@ -2,46 +2,35 @@ import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import type { TerminalAcquirerStore } from "../../ledger/terminal-acquirers.ts";
-import type { FoundTerminal, RemovedTerminal, TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
+import type { TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned, prepared } from "../database/statement.ts";
 import { appendEntry, seen } from "../operators/acting.ts";
 
 // The claims of a partner with a quota are made one transaction after the other: each sees those before it. In order,
 // like every statement that locks several.
-const lockQuotas = {
-  name: "lock_claim_quotas",
-  text: `
-    SELECT pg_advisory_xact_lock(hashtextextended(partner_id, 0))
-    FROM (SELECT DISTINCT partner_id::text FROM unnest($1::uuid[]) AS i (partner_id) ORDER BY 1) AS ordered`,
-};
+const lockQuotas = prepared(`
+  SELECT pg_advisory_xact_lock(hashtextextended(partner_id, 0))
+  FROM (SELECT DISTINCT partner_id::text FROM unnest($1::uuid[]) AS i (partner_id) ORDER BY 1) AS ordered`);
 // In key order, like every statement that locks several rows.
-const claim = {
-  name: "claim_terminals",
-  text: `
-    INSERT INTO terminal_claims (mid, tid, partner_id, is_registered)
-    SELECT mid, tid, partner_id, false FROM unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
-    ORDER BY mid, tid
-    ON CONFLICT DO NOTHING
-    RETURNING mid, tid, partner_id`,
-};
+const claim = prepared<FreshClaim>(`
+  INSERT INTO terminal_claims (mid, tid, partner_id, is_registered)
+  SELECT mid, tid, partner_id, false FROM unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
+  ORDER BY mid, tid
+  ON CONFLICT DO NOTHING
+  RETURNING mid, tid, partner_id`);
 // Only for partners that have just claimed one, at most quota + 1 rows each.
-const counts = {
-  name: "open_claims",
-  text: `
+const counts = prepared<{ partner_id: PartnerId; count: number }>(`
     SELECT i.partner_id, c.count
     FROM unnest($1::uuid[], $2::integer[]) AS i (partner_id, claims_max)
     CROSS JOIN LATERAL (
       SELECT count(*)::integer AS count FROM (
         SELECT FROM terminal_claims c WHERE c.partner_id = i.partner_id AND NOT c.is_registered
-        LIMIT i.claims_max + $3) AS found) AS c`,
-};
-const drop = {
-  name: "drop_claims",
-  text: `
-    DELETE FROM terminal_claims c USING unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
-    WHERE c.acquirer = '' AND c.mid = i.mid AND c.tid = i.tid AND c.partner_id = i.partner_id AND NOT c.is_registered`,
-};
+        LIMIT i.claims_max + $3) AS found) AS c`);
+const drop = prepared(`
+  DELETE FROM terminal_claims c USING unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
+  WHERE c.acquirer = '' AND c.mid = i.mid AND c.tid = i.tid AND c.partner_id = i.partner_id AND NOT c.is_registered`);
 
 /** The keys of terminals that may not be used, and what this transaction has claimed. */
 export interface Claimed {
@@ -55,16 +44,13 @@ interface FreshClaim {
   readonly tid: string;
   readonly partner_id: PartnerId;
 }
-const holders = {
-  name: "terminal_holders",
-  text: `
+const holders = prepared<{ partner_id: PartnerId; tid: string; is_registered: boolean }>(`
     SELECT i.partner_id, i.tid, c.is_registered
     FROM unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
     CROSS JOIN LATERAL (
       SELECT c.partner_id, c.is_registered FROM terminal_claims c
       WHERE c.acquirer = '' AND c.mid = i.mid AND c.tid = i.tid LIMIT 1) AS c
-    WHERE c.partner_id <> i.partner_id`,
-};
+    WHERE c.partner_id <> i.partner_id`);
 
 /**
  * Claims terminals for partners whose first command arrives. A claim that waited for another one sees it only in a
@@ -75,12 +61,9 @@ export async function claimTerminals(client: PoolClient, inits: readonly Init[])
   const values = [inits.map(({ mid }) => mid), inits.map(({ tid }) => tid), inits.map(({ partnerId }) => partnerId)];
   // Claims exclude nobody where terminals are shared.
   const limited = inits.filter(({ sharesTerminals }) => !sharesTerminals);
-  if (limited.length > 0) await client.query({ ...lockQuotas, values: [limited.map(({ partnerId }) => partnerId)] });
-  const { rows: fresh } = await client.query<FreshClaim>({ ...claim, values });
-  const { rows } = await client.query<{ partner_id: PartnerId; tid: string; is_registered: boolean }>({
-    ...holders,
-    values,
-  });
+  if (limited.length > 0) await lockQuotas.run(client, [limited.map(({ partnerId }) => partnerId)]);
+  const fresh = await claim.rows(client, values);
+  const rows = await holders.rows(client, values);
   const shares = new Set(inits.filter(({ sharesTerminals }) => sharesTerminals).map(({ partnerId }) => partnerId));
   const taken = rows.filter(({ partner_id, is_registered }) => is_registered || !shares.has(partner_id));
   return {
@@ -101,7 +84,7 @@ async function findBeyondQuota(
   const quotas = new Map(claiming.map(({ partnerId, claimsMax }) => [partnerId, claimsMax]));
   if (quotas.size === 0) return new Set();
   const values = [[...quotas.keys()], [...quotas.values()], fresh.length];
-  const { rows } = await client.query<{ partner_id: PartnerId; count: number }>({ ...counts, values });
+  const rows = await counts.rows(client, values);
   const beyond = rows.flatMap(({ partner_id, count }) => {
     const own = fresh.filter((one) => one.partner_id === partner_id);
     const free = Math.max(0, own.length - Math.max(0, count - (quotas.get(partner_id) ?? 0)));
@@ -123,7 +106,7 @@ export async function dropUnusedClaims(
     unused.map(({ tid }) => tid),
     unused.map(({ partner_id }) => partner_id),
   ];
-  await client.query({ ...drop, values });
+  await drop.run(client, values);
 }
 
 /** A terminal as the acquirer knows it. */
@@ -208,11 +191,11 @@ const upsert = `
 
 // A separate statement: one that waits for this lock sees other tables as they were before it waited, and would miss a
 // command that began meanwhile.
-const lockTerminal = "SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR UPDATE";
+const lockTerminal = planned("SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR UPDATE");
 
 // A terminal is busy if a transaction of its batch counts or is in flight, or a PreAuth can still be completed. Nothing
 // begins on it while its row is locked.
-const terminalState = `
+const terminalState = planned<TerminalRow & { readonly is_busy: boolean }>(`
   SELECT ${shown}, r.batch_closing
       OR EXISTS (SELECT FROM transactions t
         WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND t.state = 'SUCCESS'
@@ -225,19 +208,15 @@ const terminalState = `
         WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.command = 'PREAUTH' AND t.state = 'SUCCESS'
           AND t.successor_id IS NULL AND t.reversal_state IS DISTINCT FROM 'done'
           AND t.created_at > now() - $3 * interval '1 day') AS is_busy
-  FROM terminals r WHERE r.partner_id = $1 AND r.tid = $2`;
+  FROM terminals r WHERE r.partner_id = $1 AND r.tid = $2`);
 
-const acquirerByName = "SELECT FROM acquirers WHERE name = $1 FOR SHARE";
+const acquirerByName = planned("SELECT FROM acquirers WHERE name = $1 FOR SHARE");
 
-const findAcquirer = {
-  name: "acquirer_of_terminal",
-  text: "SELECT acquirer FROM terminals WHERE partner_id = $1 AND tid = $2",
-};
+const findAcquirer = prepared<{ acquirer: string }>(
+  "SELECT acquirer FROM terminals WHERE partner_id = $1 AND tid = $2",
+);
 
-const registeredDevice = {
-  name: "registered_device",
-  text: "SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1",
-};
+const registeredDevice = prepared("SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1");
 
 interface TerminalRow {
   readonly tid: string;
@@ -254,44 +233,11 @@ interface TerminalRow {
 const unnamed = { merchant_id: "", merchant_name: "", merchant_address: "", device_id: "", app_name: "" };
 
 /** Registered terminals in PostgreSQL; their numbers are assigned with each command. */
-export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
-  readonly #homes: Homes;
-
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
-
-  async upsert(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<UpsertedTerminal> {
-    const put = () =>
-      this.#inTransaction(
-        partnerId,
-        (client) => upsertUnderLock(client, partnerId, terminal, preAuthDays),
-        ({ outcome }) => outcome === "put",
-      );
-    const first = await put();
-    if (first.outcome !== "taken" || first.isRegistered) return first;
-    return (await this.#takeOver(first.holder, partnerId, terminal, preAuthDays)) ? await put() : first;
-  }
-
-  async remove(partnerId: PartnerId, tid: string, preAuthDays: number): Promise<RemovedTerminal> {
-    return await this.#inTransaction(
-      partnerId,
-      async (client) => {
-        const known = await lockState(client, partnerId, tid, preAuthDays);
-        if (known?.is_busy) return { outcome: "busy" };
-        const [claim] = await releaseClaims(client, partnerId, tid);
-        await client.query("DELETE FROM terminals WHERE partner_id = $1 AND tid = $2", [partnerId, tid]);
-        const row = known ?? (claim && { ...unnamed, tid, ...claim });
-        return row === undefined ? { outcome: "not_found" } : { outcome: "removed", terminal: readTerminal(row) };
-      },
-      ({ outcome }) => outcome === "removed",
-    );
-  }
-
+export function postgresTerminals(homes: Homes): TerminalStore & TerminalAcquirerStore {
   /** Gives a terminal that a command of the holder claimed to another partner, unless money is open on it. */
-  async #takeOver(holder: PartnerId, to: PartnerId, terminal: Terminal, preAuthDays: number): Promise<boolean> {
+  async function takeOver(holder: PartnerId, to: PartnerId, terminal: Terminal, preAuthDays: number): Promise<boolean> {
     const { tid, mid, acquirer } = terminal;
-    return await this.#inTransaction(
+    return await inTransaction(
       holder,
       async (client) => {
         const known = await lockState(client, holder, tid, preAuthDays);
@@ -310,12 +256,12 @@ export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
   }
 
   /** At the home of a partner. */
-  async #inTransaction<Result>(
+  async function inTransaction<Result>(
     partnerId: PartnerId,
     work: (client: PoolClient) => Promise<Result>,
     isToBeKept: (result: Result) => boolean,
   ): Promise<Result> {
-    const { pool } = this.#homes.of(partnerId);
+    const { pool } = homes.of(partnerId);
     const client = await pool.connect();
     try {
       await client.query("BEGIN");
@@ -330,49 +276,77 @@ export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
     }
   }
 
-  async isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean> {
-    const { rows } = await this.#homes.of(partnerId).engine.query(registeredDevice, [partnerId, deviceId]);
-    return rows.length > 0;
-  }
+  return {
+    async upsert(partnerId, terminal, preAuthDays) {
+      const put = () =>
+        inTransaction(
+          partnerId,
+          (client) => upsertUnderLock(client, partnerId, terminal, preAuthDays),
+          ({ outcome }) => outcome === "put",
+        );
+      const first = await put();
+      if (first.outcome !== "taken" || first.isRegistered) return first;
+      return (await takeOver(first.holder, partnerId, terminal, preAuthDays)) ? await put() : first;
+    },
 
-  async acquirerOf(partnerId: PartnerId, tid: string): Promise<string> {
-    const { engine } = this.#homes.of(partnerId);
-    const { rows } = await engine.query<{ acquirer: string }>({ ...findAcquirer, values: [partnerId, tid] });
-    return rows[0]?.acquirer ?? "";
-  }
-
-  async find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined> {
-    const { rows } = await seen(this.#homes.of(partnerId).pool).query<TerminalRow>(
-      `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`,
-      [partnerId, tid],
-    );
-    return rows[0] && readTerminal(rows[0]);
-  }
-
-  async list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]> {
-    const { rows } = await this.#homes
-      .of(partnerId)
-      .pool.query<TerminalRow>(
-        `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid > $2 ORDER BY tid LIMIT $3`,
-        [partnerId, after ?? "", limit],
-      );
-    return rows.map(readTerminal);
-  }
-
-  async search(text: string, limit: number): Promise<readonly FoundTerminal[]> {
-    const answers = await Promise.all(
-      this.#homes.all.map(({ pool }) =>
-        pool.query<TerminalRow & { partner_id: PartnerId }>(
-          `SELECT partner_id, ${shown} FROM terminals
-           WHERE tid = $1 OR mid = $1 OR starts_with(lower(merchant_name), lower($1))
-           ORDER BY tid, partner_id LIMIT $2`,
-          [text, limit],
-        ),
+    remove: (partnerId, tid, preAuthDays) =>
+      inTransaction(
+        partnerId,
+        async (client) => {
+          const known = await lockState(client, partnerId, tid, preAuthDays);
+          if (known?.is_busy) return { outcome: "busy" };
+          const [claim] = await releaseClaims(client, partnerId, tid);
+          await client.query("DELETE FROM terminals WHERE partner_id = $1 AND tid = $2", [partnerId, tid]);
+          const row = known ?? (claim && { ...unnamed, tid, ...claim });
+          return row === undefined ? { outcome: "not_found" } : { outcome: "removed", terminal: readTerminal(row) };
+        },
+        ({ outcome }) => outcome === "removed",
       ),
-    );
-    const rows = answers.flatMap((answer) => answer.rows).sort((a, z) => (a.tid < z.tid ? -1 : 1));
-    return rows.slice(0, limit).map((row) => ({ ...readTerminal(row), partnerId: row.partner_id }));
-  }
+
+    async acquirerOf(partnerId, tid) {
+      const { engine } = homes.of(partnerId);
+      const row = await findAcquirer.first(engine, [partnerId, tid]);
+      return row?.acquirer ?? "";
+    },
+
+    async find(partnerId, tid) {
+      const { rows } = await seen(homes.of(partnerId).pool).query<TerminalRow>(
+        `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`,
+        [partnerId, tid],
+      );
+      return rows[0] && readTerminal(rows[0]);
+    },
+
+    async list(partnerId, after, limit) {
+      const { rows } = await homes
+        .of(partnerId)
+        .pool.query<TerminalRow>(
+          `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid > $2 ORDER BY tid LIMIT $3`,
+          [partnerId, after ?? "", limit],
+        );
+      return rows.map(readTerminal);
+    },
+
+    async search(text, limit) {
+      const answers = await Promise.all(
+        homes.all.map(({ pool }) =>
+          pool.query<TerminalRow & { partner_id: PartnerId }>(
+            `SELECT partner_id, ${shown} FROM terminals
+             WHERE tid = $1 OR mid = $1 OR starts_with(lower(merchant_name), lower($1))
+             ORDER BY tid, partner_id LIMIT $2`,
+            [text, limit],
+          ),
+        ),
+      );
+      const rows = answers.flatMap((answer) => answer.rows).sort((a, z) => (a.tid < z.tid ? -1 : 1));
+      return rows.slice(0, limit).map((row) => ({ ...readTerminal(row), partnerId: row.partner_id }));
+    },
+  };
+}
+
+/** Whether a partner has a terminal with this deviceId. */
+export async function isRegisteredDevice(homes: Homes, partnerId: PartnerId, deviceId: string): Promise<boolean> {
+  return (await registeredDevice.run(homes.of(partnerId).engine, [partnerId, deviceId])) > 0;
 }
 
 function readTerminal(row: TerminalRow): Terminal {
@@ -395,13 +369,9 @@ async function lockState(
   tid: string,
   preAuthDays: number,
 ): Promise<(TerminalRow & { readonly is_busy: boolean }) | undefined> {
-  await client.query(lockTerminal, [partnerId, tid]);
-  const { rows } = await client.query<TerminalRow & { readonly is_busy: boolean }>(terminalState, [
-    partnerId,
-    tid,
-    preAuthDays,
-  ]);
-  return rows[0];
+  await lockTerminal.run(client, [partnerId, tid]);
+  const row = await terminalState.first(client, [partnerId, tid, preAuthDays]);
+  return row;
 }
 
 async function upsertUnderLock(
@@ -415,7 +385,7 @@ async function upsertUnderLock(
   const moves = known !== undefined && (known.mid !== mid || known.acquirer !== acquirer);
   if (moves && known.is_busy) return { outcome: "busy" };
   // Held until the terminal's row is written: a removal of the acquirer waits, and then finds it in use.
-  const named = acquirer === "" ? 1 : (await client.query(acquirerByName, [acquirer])).rowCount;
+  const named = acquirer === "" ? 1 : await acquirerByName.run(client, [acquirer]);
   if (named !== 1) return { outcome: "no_such_acquirer" };
   if (!(await registerTerminalClaim(client, { partnerId, acquirer, mid, tid }))) {
     const holder = await holderOf(client, terminal);

@@ -1,18 +1,16 @@
-import type { ChainId, PartnerId } from "../../ids.ts";
+import type { ChainId } from "../../ids.ts";
 import type { CardStore } from "../../ledger/card-vault.ts";
 import type { Home, Homes } from "../database/homes.ts";
+import { prepared } from "../database/statement.ts";
 
-const find = {
-  name: "find_cards",
-  text: "SELECT c.chain_id, c.sealed FROM cards c WHERE c.partner_id = $1 AND c.chain_id = ANY ($2::uuid[])",
-};
+const find = prepared<{ chain_id: ChainId; sealed: Buffer }>(
+  "SELECT c.chain_id, c.sealed FROM cards c WHERE c.partner_id = $1 AND c.chain_id = ANY ($2::uuid[])",
+);
 
 // Walks from the first transaction of a chain to its follow-ups. A card is needed while one of them is in flight, has a
 // Reversal that is not done or was requested in the last two days (a late approval repeats it), is in an unsettled
 // batch, or is a PreAuth that can still be completed.
-const sweep = {
-  name: "sweep_cards",
-  text: `
+const sweep = prepared<{ scanned: number; deleted: number }>(`
     WITH due AS MATERIALIZED (
       SELECT c.partner_id, c.chain_id FROM cards c
       WHERE c.look_at <= now() ORDER BY c.look_at LIMIT $1 FOR UPDATE SKIP LOCKED),
@@ -37,44 +35,29 @@ const sweep = {
     gone AS (
       DELETE FROM cards c USING judged j
       WHERE NOT j.needed AND c.partner_id = j.partner_id AND c.chain_id = j.chain_id)
-    SELECT count(*)::integer AS scanned, count(*) FILTER (WHERE NOT needed)::integer AS deleted FROM judged`,
-};
+    SELECT count(*)::integer AS scanned, count(*) FILTER (WHERE NOT needed)::integer AS deleted FROM judged`);
 
 const rowsMax = 500;
 
-export class PostgresCards implements CardStore {
-  readonly #homes: Homes;
+export function postgresCards(homes: Homes): CardStore {
+  return {
+    async find(partnerId, chainIds) {
+      const rows = await find.rows(homes.of(partnerId).engine, [partnerId, chainIds]);
+      return new Map(rows.map(({ chain_id, sealed }) => [chain_id, sealed]));
+    },
+  };
+}
 
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
-
-  async find(partnerId: PartnerId, chainIds: readonly ChainId[]): Promise<ReadonlyMap<ChainId, Buffer>> {
-    const { rows } = await this.#homes.of(partnerId).engine.query<{ chain_id: ChainId; sealed: Buffer }>({
-      ...find,
-      values: [partnerId, chainIds],
-    });
-    return new Map(rows.map(({ chain_id, sealed }) => [chain_id, sealed]));
-  }
-
-  /**
-   * Deletes cards that no message can need any more, among those not checked for five minutes. @returns the number
-   * deleted
-   */
-  async sweep(preAuthDays: number): Promise<number> {
-    const deleted = await this.#homes.gather(async (home) => [await sweepHome(home, preAuthDays)]);
-    return deleted.reduce((all, one) => all + one, 0);
-  }
+/** Deletes cards that no message can need any more, among those not checked for five minutes. @returns their number */
+export async function sweepCards(homes: Homes, preAuthDays: number): Promise<number> {
+  const deleted = await homes.gather(async (home) => [await sweepHome(home, preAuthDays)]);
+  return deleted.reduce((all, one) => all + one, 0);
 }
 
 async function sweepHome({ engine }: Home, preAuthDays: number): Promise<number> {
   let all = 0;
   for (;;) {
-    const { rows } = await engine.query<{ scanned: number; deleted: number }>({
-      ...sweep,
-      values: [rowsMax, preAuthDays],
-    });
-    const [{ scanned, deleted } = { scanned: 0, deleted: 0 }] = rows;
+    const { scanned, deleted } = (await sweep.first(engine, [rowsMax, preAuthDays])) ?? { scanned: 0, deleted: 0 };
     all += deleted;
     if (scanned < rowsMax) return all;
   }

@@ -1,7 +1,19 @@
+import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { NewNotification } from "../../ledger/notifier.ts";
 import type { Completion, ReportedCompletion } from "../../ledger/store.ts";
 import { type ColumnList, Columns } from "../database/columns.ts";
+import { prepared } from "../database/statement.ts";
 import { searchable } from "../notifications/search.ts";
+
+export interface At {
+  readonly id: TransactionId;
+  readonly at: Date;
+}
+
+export interface ReportedRow extends At {
+  readonly partner_id: PartnerId;
+  readonly external_id: string;
+}
 
 /** The MAC that shows the content to be as it was committed. */
 export type MacOf = (notification: NewNotification) => Buffer | null;
@@ -63,14 +75,12 @@ const insertTransactions = (rows: string) => `
  * was reported before: that is rare, and the other way finds out which. Measured: it saves one of two round trips, and
  * sends the content once instead of twice.
  */
-export const insertReportsInOneStatement = {
-  name: "insert_whole_reports",
-  text: `
-    WITH result AS (${insertTransactions(
-      reportsWhole.some(`
+export const insertReportsInOneStatement = prepared<{ at: Date }>(`
+  WITH result AS (${insertTransactions(
+    reportsWhole.some(`
         partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
         chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, waits`),
-    )}),
+  )}),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, CASE WHEN original_id IS NULL THEN original_external_id END,
@@ -86,16 +96,12 @@ export const insertReportsInOneStatement = {
       FROM ${reportsWhole.some(`
         partner_id, id, chain_id, bytes, queue, follows, command, reported_batch, settles_batch, waits`)}
       WHERE id IS NOT NULL AND NOT waits)
-    SELECT now() AS at`,
-};
+    SELECT now() AS at`);
 
 /** The transactions only: those reported before are left out, and recognized by their absence. */
-export const insertReports = {
-  name: "insert_reports",
-  text: `${insertTransactions(reports.rows)}
-    ON CONFLICT DO NOTHING
-    RETURNING partner_id, external_id, created_at AS at`,
-};
+export const insertReports = prepared<ReportedRow>(`${insertTransactions(reports.rows)}
+  ON CONFLICT DO NOTHING
+  RETURNING partner_id, external_id, created_at AS at`);
 
 const completionList = {
   partner_id: ["uuid", ({ partnerId }) => partnerId],
@@ -121,33 +127,27 @@ const completed = `
 /**
  * Completions without other consequences than their notification, in one statement that is a transaction of its own.
  */
-export const completeInOneStatement = {
-  name: "complete_whole",
-  text: `
-    WITH i AS MATERIALIZED (
-      SELECT * FROM ${completionsWhole.rows}),
-    done AS (${completed}
-      RETURNING t.partner_id, t.id AS transaction_id, t.completed_at, t.original_id, t.chain_id, t.command,
-        t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.queue, i.follows, t.batch_id, i.mac),
-    history AS (
-      INSERT INTO notifications ${historyColumns}
-      SELECT partner_id, id, transaction_id, original_id, NULL, chain_id, command, callback_url, facts, mac
-      FROM done WHERE id IS NOT NULL),
-    delivery AS (
-      INSERT INTO pending ${pendingColumns}
-      SELECT partner_id, id, chain_id, now(), bytes, queue, follows, batch_id, NULL
-      FROM done WHERE id IS NOT NULL)
-    SELECT transaction_id AS id, completed_at AS at FROM done`,
-};
+export const completeInOneStatement = prepared<At>(`
+  WITH i AS MATERIALIZED (
+    SELECT * FROM ${completionsWhole.rows}),
+  done AS (${completed}
+    RETURNING t.partner_id, t.id AS transaction_id, t.completed_at, t.original_id, t.chain_id, t.command,
+      t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.queue, i.follows, t.batch_id, i.mac),
+  history AS (
+    INSERT INTO notifications ${historyColumns}
+    SELECT partner_id, id, transaction_id, original_id, NULL, chain_id, command, callback_url, facts, mac
+    FROM done WHERE id IS NOT NULL),
+  delivery AS (
+    INSERT INTO pending ${pendingColumns}
+    SELECT partner_id, id, chain_id, now(), bytes, queue, follows, batch_id, NULL
+    FROM done WHERE id IS NOT NULL)
+  SELECT transaction_id AS id, completed_at AS at FROM done`);
 
-export const completeTransactions = {
-  name: "complete_transactions",
-  text: `
-    WITH i AS MATERIALIZED (
-      SELECT * FROM ${completions.rows})
-    ${completed}
-    RETURNING t.id, t.completed_at AS at, t.batch_id`,
-};
+export const completeTransactions = prepared<At & { readonly batch_id: string | null }>(`
+  WITH i AS MATERIALIZED (
+    SELECT * FROM ${completions.rows})
+  ${completed}
+  RETURNING t.id, t.completed_at AS at, t.batch_id`);
 
 interface InBatch {
   readonly notification: NewNotification;
@@ -171,22 +171,19 @@ export const notifications = new Columns<InBatch, MacOf>({
 });
 
 /** The notifications of transactions written before, in the same transaction. */
-export const insertNotifications = {
-  name: "insert_notifications",
-  text: `
-    WITH history AS (
-      INSERT INTO notifications ${historyColumns}
-      SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-        content, mac
-      FROM ${notifications.some(`
+export const insertNotifications = prepared(`
+  WITH history AS (
+    INSERT INTO notifications ${historyColumns}
+    SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
+      content, mac
+    FROM ${notifications.some(`
         partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
         content, mac`)})
     INSERT INTO pending ${pendingColumns}
     SELECT partner_id, id, chain_id, now(), bytes, queue, follows,
       CASE WHEN command <> 'SETTLEMENT' THEN batch_id END, settles_batch
     FROM ${notifications.some(`
-        partner_id, id, chain_id, bytes, queue, follows, command, batch_id, settles_batch`)}`,
-};
+        partner_id, id, chain_id, bytes, queue, follows, command, batch_id, settles_batch`)}`);
 
 /** The text that the transaction stores and the notification sends. */
 function contentOf({ notification, facts }: Pick<ReportedCompletion, "notification" | "facts">): string {

@@ -1,5 +1,5 @@
 import type { PoolClient } from "pg";
-import type { PartnerId, TransactionId } from "../../ids.ts";
+import type { TransactionId } from "../../ids.ts";
 import type { NewNotification } from "../../ledger/notifier.ts";
 import type {
   Completed,
@@ -11,6 +11,7 @@ import type {
 } from "../../ledger/store.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
+import { prepared } from "../database/statement.ts";
 import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
 import * as statements from "./completion-statements.ts";
 import { releaseReport } from "./due.ts";
@@ -18,24 +19,18 @@ import { writeEffects } from "./effects.ts";
 
 // A result that changed nothing is late, unless it is our own, made durable by an unknown COMMIT. One without an IPN is
 // known by its response code.
-const completedBefore = {
-  name: "completed_before",
-  text: `
+const completedBefore = prepared<statements.At & { notification_id: string | null; state: string; code: string }>(`
     SELECT t.id, t.notification_id, t.state, coalesce(t.facts #>> '{fields,isoResponseCode}', '') AS code,
       t.completed_at AS at
     FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
-    JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id`,
-};
+    JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id`);
 
-const reportedBefore = {
-  name: "reported_before",
-  text: `
-    SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at, t.command,
-      t.original_external_id, t.callback_url, t.facts
-    FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, external_id)
-    JOIN transactions t
-      ON (t.partner_id = i.partner_id) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
-};
+const reportedBefore = prepared<KnownRow>(`
+  SELECT i.partner_id, i.external_id, t.id, t.notification_id, t.created_at AS at, t.command,
+    t.original_external_id, t.callback_url, t.facts
+  FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, external_id)
+  JOIN transactions t
+    ON (t.partner_id = i.partner_id) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`);
 
 /**
  * While PostgreSQL writes one batch, this process prepares the next. Measured with 256 callers: in a single batch all
@@ -49,17 +44,7 @@ const reportRowsMax = 128;
  */
 const reportCompanyMin = 16;
 
-interface At {
-  readonly id: TransactionId;
-  readonly at: Date;
-}
-
-interface ReportedRow extends At {
-  readonly partner_id: PartnerId;
-  readonly external_id: string;
-}
-
-interface KnownRow extends ReportedRow {
+interface KnownRow extends statements.ReportedRow {
   readonly notification_id: string | null;
   readonly command: ReportedCompletion["command"];
   readonly original_external_id: string | null;
@@ -132,8 +117,7 @@ export class PostgresCompletions implements CompletionStore {
     let at: Date | undefined;
     await this.#inTransaction(this.#homes.of(partnerId), async (client) => {
       const values = [partnerId, id, originalId, chainId, batchId, JSON.stringify(facts)];
-      const { rows } = await client.query<{ at: Date }>({ ...releaseReport, values });
-      at = rows[0]?.at;
+      at = (await releaseReport.first(client, values))?.at;
       return at === undefined ? [] : insertTheirNotifications(client, [{ notification, batchId }], this.#macOf);
     });
     return at?.getTime();
@@ -156,10 +140,10 @@ export class PostgresCompletions implements CompletionStore {
   }
 
   async #completedBefore(home: Home, completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
-    const { rows } = await home.engine.query<At & { notification_id: string | null; state: string; code: string }>({
-      ...completedBefore,
-      values: [completions.map((completion) => completion.partnerId), completions.map((completion) => completion.id)],
-    });
+    const rows = await completedBefore.rows(home.engine, [
+      completions.map((completion) => completion.partnerId),
+      completions.map((completion) => completion.id),
+    ]);
     const own = new Map(completions.map((completion) => [completion.id, completion]));
     return new Map(
       rows
@@ -178,10 +162,8 @@ export class PostgresCompletions implements CompletionStore {
     { engine }: Home,
     completions: readonly Completion[],
   ): Promise<ReadonlyMap<TransactionId, Date>> {
-    const { rows } = await engine.query<At>({
-      ...statements.completeInOneStatement,
-      values: statements.completionsWhole.values(completions, this.#macOf),
-    });
+    const values = statements.completionsWhole.values(completions, this.#macOf);
+    const rows = await statements.completeInOneStatement.rows(engine, values);
     return new Map(rows.map((row) => [row.id, row.at]));
   }
 
@@ -191,10 +173,8 @@ export class PostgresCompletions implements CompletionStore {
   ): Promise<ReadonlyMap<TransactionId, Date>> {
     const applied = new Map<TransactionId, Date>();
     await this.#inTransaction(home, async (client) => {
-      const { rows } = await client.query<At & { readonly batch_id: string | null }>({
-        ...statements.completeTransactions,
-        values: statements.completions.values(completions),
-      });
+      const values = statements.completions.values(completions);
+      const rows = await statements.completeTransactions.rows(client, values);
       for (const row of rows) applied.set(row.id, row.at);
       const batches = new Map(rows.map((row) => [row.id, row.batch_id]));
       const effective = completions
@@ -207,11 +187,8 @@ export class PostgresCompletions implements CompletionStore {
 
   async #report(home: Home, reports: readonly ReportedCompletion[]): Promise<ReadonlyMap<string, Reported>> {
     try {
-      const { rows } = await home.engine.query<{ at: Date }>({
-        ...statements.insertReportsInOneStatement,
-        values: statements.reportsWhole.values(reports, this.#macOf),
-      });
-      const atMs = rows[0]?.at.getTime() ?? 0;
+      const values = statements.reportsWhole.values(reports, this.#macOf);
+      const atMs = (await statements.insertReportsInOneStatement.first(home.engine, values))?.at.getTime() ?? 0;
       return new Map(reports.map((report) => [keyOf(report), { outcome: "accepted", id: report.id, atMs }]));
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
@@ -225,10 +202,7 @@ export class PostgresCompletions implements CompletionStore {
   ): Promise<ReadonlyMap<string, Reported>> {
     const inserted = new Map<string, Date>();
     await this.#inTransaction(home, async (client) => {
-      const { rows } = await client.query<ReportedRow>({
-        ...statements.insertReports,
-        values: statements.reports.values(reports),
-      });
+      const rows = await statements.insertReports.rows(client, statements.reports.values(reports));
       for (const row of rows) inserted.set(`${row.partner_id} ${row.external_id}`, row.at);
       return insertTheirNotifications(
         client,
@@ -256,10 +230,10 @@ export class PostgresCompletions implements CompletionStore {
     { engine }: Home,
     reports: readonly ReportedCompletion[],
   ): Promise<ReadonlyMap<string, KnownRow>> {
-    const { rows } = await engine.query<KnownRow>({
-      ...reportedBefore,
-      values: [reports.map((report) => report.partnerId), reports.map((report) => report.externalId)],
-    });
+    const rows = await reportedBefore.rows(engine, [
+      reports.map((report) => report.partnerId),
+      reports.map((report) => report.externalId),
+    ]);
     return new Map(rows.map((row) => [`${row.partner_id} ${row.external_id}`, row]));
   }
 
@@ -289,7 +263,7 @@ function insertTheirNotifications(
   const notified = items.flatMap(({ notification, batchId }) => (notification ? [{ notification, batchId }] : []));
   if (notified.length === 0) return [];
   const values = statements.notifications.values(notified, macOf);
-  return [client.query({ ...statements.insertNotifications, values })];
+  return [statements.insertNotifications.run(client, values)];
 }
 
 function hasNoEffects({ original, reversal, batch, amountMinor, notification }: Completion): boolean {

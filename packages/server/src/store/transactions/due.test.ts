@@ -2,13 +2,13 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
-import { PostgresDueKinds } from "./due.ts";
+import { postgresDueKinds } from "./due.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const connections = await openTestDatabase();
 const { pool } = connections;
 await createHistory(pool);
-const kinds = new PostgresDueKinds(connections.homes);
+const kinds = postgresDueKinds(connections.homes);
 
 test("names a kind from the moment when one of its rows is due until none is", async () => {
   const partnerId = await insertPartner(pool);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
 import type { Completed, Completion, Init } from "../../ledger/store.ts";
-import { PostgresReversals } from "../reversals/reversals.ts";
+import { postgresReversals } from "../reversals/reversals.ts";
 import {
   createHistory,
   insertLease,
@@ -29,7 +29,7 @@ const connections = await openTestDatabase();
 await createHistory(connections.pool);
 const completions = new PostgresCompletions(connections.homes);
 const transactions = new PostgresTransactions(connections);
-const reversals = new PostgresReversals(connections.homes);
+const reversals = postgresReversals(connections.homes);
 const partnerId = await insertPartner(connections.pool);
 const leaseId = await insertLease(connections.pool);
 

@@ -2,6 +2,7 @@ import type { PoolClient } from "pg";
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { BatchEnd, Completion } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
+import { prepared } from "../database/statement.ts";
 import { figuresOf, totalsInJson } from "../settlements/settlements.ts";
 
 interface Held {
@@ -17,16 +18,13 @@ const held = new Columns<Held>({
   becomes: ["text", ({ becomes }) => becomes],
 });
 // The original that a command held: completed by it, free again, or held while its own Reversal is running.
-const settleOriginals = {
-  name: "settle_originals",
-  text: `
-    UPDATE transactions t SET
-      successor_id = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_id END,
-      successor_command = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_command END,
-      successor_state = CASE WHEN i.becomes = 'free' THEN NULL ELSE i.becomes END
-    FROM ${held.rows}
-    WHERE t.partner_id = i.partner_id AND t.id = i.id AND t.successor_id = i.successor_id`,
-};
+const settleOriginals = prepared(`
+  UPDATE transactions t SET
+    successor_id = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_id END,
+    successor_command = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_command END,
+    successor_state = CASE WHEN i.becomes = 'free' THEN NULL ELSE i.becomes END
+  FROM ${held.rows}
+  WHERE t.partner_id = i.partner_id AND t.id = i.id AND t.successor_id = i.successor_id`);
 
 type Reversed = Pick<Completion, "partnerId" | "id"> & NonNullable<Completion["reversal"]>;
 const reversed = new Columns<Reversed>({
@@ -36,19 +34,16 @@ const reversed = new Columns<Reversed>({
   requested_by: ["uuid", ({ requestedBy }) => requestedBy],
 });
 // One Reversal per transaction: a second request repeats it.
-const queueReversals = {
-  name: "queue_reversals",
-  text: `
-    WITH marked AS (
-      UPDATE transactions t SET reversal_state = 'pending'
-      FROM ${reversed.some("partner_id, transaction_id")}
-      WHERE t.partner_id = i.partner_id AND t.id = i.transaction_id)
-    INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
-    SELECT partner_id, transaction_id, tid, requested_by
-    FROM ${reversed.rows}
-    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
-      left_by = excluded.left_by, tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
-};
+const queueReversals = prepared(`
+  WITH marked AS (
+    UPDATE transactions t SET reversal_state = 'pending'
+    FROM ${reversed.some("partner_id, transaction_id")}
+    WHERE t.partner_id = i.partner_id AND t.id = i.transaction_id)
+  INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
+  SELECT partner_id, transaction_id, tid, requested_by
+  FROM ${reversed.rows}
+  ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
+    left_by = excluded.left_by, tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`);
 
 const partial = new Columns<Completion>({
   partner_id: ["uuid", ({ partnerId }) => partnerId],
@@ -56,61 +51,46 @@ const partial = new Columns<Completion>({
   amount_minor: ["bigint", ({ amountMinor }) => amountMinor],
 });
 // The part of an amount that was approved.
-const changeAmounts = {
-  name: "change_amounts",
-  text: `
-    UPDATE transactions t SET amount_minor = i.amount_minor
-    FROM ${partial.rows}
-    WHERE t.partner_id = i.partner_id AND t.id = i.id`,
-};
+const changeAmounts = prepared(`
+  UPDATE transactions t SET amount_minor = i.amount_minor
+  FROM ${partial.rows}
+  WHERE t.partner_id = i.partner_id AND t.id = i.id`);
 
 // Each state that a batch can get has its own statement. Citus fails to run `WITH (UPDATE … AND $4) INSERT …` if $4 is
 // false: "cannot execute a distributed query from a query on a shard".
-const closeBatch = {
-  name: "close_batch",
-  text: `
-    WITH terminal AS (
-      UPDATE terminals SET batch_closing = false, batch_id = $13, batch_no = batch_no % 999999 + 1,
-        batch_currency = NULL
-      WHERE partner_id = $1 AND tid = $2 AND batch_id = $3
-      RETURNING partner_id, tid, mid)
-    INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
-      void_quantity, void_total_minor, refund_quantity, refund_total_minor)
-    SELECT partner_id, $3, tid, mid, $5, $6, $4, $7, $8, $9, $10, $11, $12 FROM terminal
-    ON CONFLICT DO NOTHING`,
-};
+const closeBatch = prepared(`
+  WITH terminal AS (
+    UPDATE terminals SET batch_closing = false, batch_id = $13, batch_no = batch_no % 999999 + 1,
+      batch_currency = NULL
+    WHERE partner_id = $1 AND tid = $2 AND batch_id = $3
+    RETURNING partner_id, tid, mid)
+  INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
+    void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+  SELECT partner_id, $3, tid, mid, $5, $6, $4, $7, $8, $9, $10, $11, $12 FROM terminal
+  ON CONFLICT DO NOTHING`);
 
 // The batch is open, or a late answer to an earlier Settlement has closed it meanwhile. What was sent and may still be
 // answered is kept, as long as an answer of cards is.
-const reopenBatch = {
-  name: "reopen_batch",
-  text: `
-    UPDATE terminals t SET batch_closing = false,
-      unanswered_settlements = CASE WHEN s.step = 'sending' THEN
-        jsonb_path_query_array(coalesce(t.unanswered_settlements, '[]'), '$[*] ? (@.untilMs > $now)',
-          jsonb_build_object('now', extract(epoch FROM now()) * 1000))
-        || jsonb_build_object('id', s.id, 'batchId', s.batch_id, 'isUploaded', s.is_uploaded, 'traceNo', s.trace_no,
-          'atMs', extract(epoch FROM s.numbered_at) * 1000, 'totals', $4::jsonb,
-          'untilMs', extract(epoch FROM now() + interval '2 days') * 1000)
-        ELSE t.unanswered_settlements END
-    FROM settlements s
-    WHERE t.partner_id = $1 AND t.tid = $2 AND s.partner_id = $1 AND s.id = $3`,
-};
+const reopenBatch = prepared(`
+  UPDATE terminals t SET batch_closing = false,
+    unanswered_settlements = CASE WHEN s.step = 'sending' THEN
+      jsonb_path_query_array(coalesce(t.unanswered_settlements, '[]'), '$[*] ? (@.untilMs > $now)',
+        jsonb_build_object('now', extract(epoch FROM now()) * 1000))
+      || jsonb_build_object('id', s.id, 'batchId', s.batch_id, 'isUploaded', s.is_uploaded, 'traceNo', s.trace_no,
+        'atMs', extract(epoch FROM s.numbered_at) * 1000, 'totals', $4::jsonb,
+        'untilMs', extract(epoch FROM now() + interval '2 days') * 1000)
+      ELSE t.unanswered_settlements END
+  FROM settlements s
+  WHERE t.partner_id = $1 AND t.tid = $2 AND s.partner_id = $1 AND s.id = $3`);
 
-const reportBatch = {
-  name: "report_batch",
-  text: `
-    WITH terminal AS (
-      UPDATE terminals SET late_settlement = NULL, batch_closing = false
-      WHERE partner_id = $1 AND tid = $2 AND late_settlement ->> 'batchId' = $3::uuid::text
-      RETURNING partner_id)
-    UPDATE batches b SET settlement_id = $4 FROM terminal t WHERE b.partner_id = t.partner_id AND b.id = $3`,
-};
+const reportBatch = prepared(`
+  WITH terminal AS (
+    UPDATE terminals SET late_settlement = NULL, batch_closing = false
+    WHERE partner_id = $1 AND tid = $2 AND late_settlement ->> 'batchId' = $3::uuid::text
+    RETURNING partner_id)
+  UPDATE batches b SET settlement_id = $4 FROM terminal t WHERE b.partner_id = t.partner_id AND b.id = $3`);
 
-const endSettlement = {
-  name: "end_settlement",
-  text: "DELETE FROM settlements WHERE partner_id = $1 AND id = $2",
-};
+const endSettlement = prepared("DELETE FROM settlements WHERE partner_id = $1 AND id = $2");
 
 /** Writes the effects of completed commands beyond their own row and their notification. */
 export function writeEffects(client: PoolClient, completions: readonly Completion[]): Promise<unknown>[] {
@@ -118,13 +98,13 @@ export function writeEffects(client: PoolClient, completions: readonly Completio
   const originals = completions.flatMap(({ partnerId, id, original }) =>
     original === null ? [] : [{ partnerId, successorId: id, ...original }],
   );
-  if (originals.length > 0) effects.push(client.query({ ...settleOriginals, values: held.values(originals) }));
+  if (originals.length > 0) effects.push(settleOriginals.run(client, held.values(originals)));
   const reversals = completions.flatMap(({ partnerId, id, reversal }) =>
     reversal === null ? [] : [{ partnerId, id, ...reversal }],
   );
-  if (reversals.length > 0) effects.push(client.query({ ...queueReversals, values: reversed.values(reversals) }));
+  if (reversals.length > 0) effects.push(queueReversals.run(client, reversed.values(reversals)));
   const partly = completions.filter(({ amountMinor }) => amountMinor !== undefined);
-  if (partly.length > 0) effects.push(client.query({ ...changeAmounts, values: partial.values(partly) }));
+  if (partly.length > 0) effects.push(changeAmounts.run(client, partial.values(partly)));
   for (const completion of completions) {
     if (completion.batch !== null) effects.push(...endBatch(client, completion, completion.batch));
   }
@@ -135,7 +115,7 @@ function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batc
   const { tid, batchId, becomes, totals } = batch;
   const ended: Promise<unknown>[] = [];
   if (becomes === "open") {
-    ended.push(client.query({ ...reopenBatch, values: [partnerId, tid, id, totalsInJson(totals)] }));
+    ended.push(reopenBatch.run(client, [partnerId, tid, id, totalsInJson(totals)]));
   }
   if (becomes === "closed") {
     const values = [
@@ -149,11 +129,11 @@ function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batc
       // The id of the batch that is open from now on.
       newId(),
     ];
-    ended.push(client.query({ ...closeBatch, values }));
+    ended.push(closeBatch.run(client, values));
   }
   // Also if this one was answered: a late answer to an earlier Settlement may have come while it ran.
   if (becomes === "closed" || becomes === "reported") {
-    ended.push(client.query({ ...reportBatch, values: [partnerId, tid, batchId, id] }));
+    ended.push(reportBatch.run(client, [partnerId, tid, batchId, id]));
   }
-  return [...ended, client.query({ ...endSettlement, values: [partnerId, id] })];
+  return [...ended, endSettlement.run(client, [partnerId, id])];
 }

@@ -6,7 +6,7 @@ import { newId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Homes } from "../database/homes.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
-import { PostgresSettlements } from "../settlements/settlements.ts";
+import { postgresSettlements } from "../settlements/settlements.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 /** Two instances, which share no batch. */
@@ -173,7 +173,7 @@ test("a settlement whose COMMIT was not answered is undone, also if that happens
 test("a settlement whose COMMIT was not answered is left to the instance that continues it", async () => {
   const tid = newTid();
   const looked = Promise.withResolvers<void>();
-  const settlements = new PostgresSettlements(connections.homes);
+  const settlements = postgresSettlements(connections.homes);
   const { id, client } = await beginUnanswered(
     settlement(tid),
     async (committing) => {
@@ -191,7 +191,7 @@ test("a settlement whose COMMIT was not answered is left to the instance that co
 
 test("a settlement whose COMMIT was not answered is left whole to the instance that took it over", async () => {
   const looked = Promise.withResolvers<void>();
-  const settlements = new PostgresSettlements(connections.homes);
+  const settlements = postgresSettlements(connections.homes);
   const { id, client } = await beginUnanswered(
     settlement(newTid()),
     async (committing) => {

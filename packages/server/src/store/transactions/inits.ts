@@ -6,6 +6,7 @@ import type { Begun, Init } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
+import { prepared } from "../database/statement.ts";
 import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
 import { searchable } from "../notifications/search.ts";
 import {
@@ -22,14 +23,11 @@ import { lockOriginals, reserveOriginals } from "./originals.ts";
 
 // One look-up each, in this order. Measured: a plan made while the table was empty, and kept by its connection, read
 // all 100,000 transactions of a partner for 20 reqIds.
-const usedReqIds = {
-  name: "used_req_ids",
-  text: `
-    SELECT t.* FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, req_id)
-    CROSS JOIN LATERAL (
-      SELECT t.partner_id, t.req_id, t.id, t.body_hash, t.facts, t.created_at, t.is_tombstone FROM transactions t
-      WHERE (t.partner_id = i.partner_id) IS TRUE AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t`,
-};
+const usedReqIds = prepared<UsedRow>(`
+  SELECT t.* FROM unnest($1::uuid[], $2::text[]) AS i (partner_id, req_id)
+  CROSS JOIN LATERAL (
+    SELECT t.partner_id, t.req_id, t.id, t.body_hash, t.facts, t.created_at, t.is_tombstone FROM transactions t
+    WHERE (t.partner_id = i.partner_id) IS TRUE AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t`);
 
 const inits = new Columns<PreparedInit>({
   partner_id: ["uuid", ({ init }) => init.partnerId],
@@ -51,29 +49,23 @@ const inits = new Columns<PreparedInit>({
   acquirer: ["text", ({ init }) => init.acquirer],
   site: ["text", ({ init }) => init.site],
 });
-const insertInits = {
-  name: "insert_inits",
-  text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
-      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer,
-      site)
-    SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
-      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer, site
-    FROM ${inits.rows}
-    RETURNING id, created_at`,
-};
+const insertInits = prepared<InsertedRow>(`
+  INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
+    callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer,
+    site)
+  SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
+    batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer, site
+  FROM ${inits.rows}
+  RETURNING id, created_at`);
 
 const cards = new Columns<Init>({
   partner_id: ["uuid", ({ partnerId }) => partnerId],
   chain_id: ["uuid", ({ chainId }) => chainId],
   sealed: ["bytes", ({ sealedCard }) => sealedCard],
 });
-const insertCards = {
-  name: "insert_cards",
-  text: `
-    INSERT INTO cards (partner_id, chain_id, sealed)
-    SELECT * FROM ${cards.rows}`,
-};
+const insertCards = prepared(`
+  INSERT INTO cards (partner_id, chain_id, sealed)
+  SELECT * FROM ${cards.rows}`);
 
 const settlements = new Columns<PreparedInit>({
   partner_id: ["uuid", ({ init }) => init.partnerId],
@@ -82,36 +74,30 @@ const settlements = new Columns<PreparedInit>({
   tid: ["text", ({ init }) => init.tid],
   batch_id: ["uuid", ({ taken }) => taken.batchId],
 });
-const insertSettlements = {
-  name: "insert_settlements",
-  text: `
-    INSERT INTO settlements (partner_id, id, kind, tid, batch_id)
-    SELECT * FROM ${settlements.rows}`,
-};
+const insertSettlements = prepared(`
+  INSERT INTO settlements (partner_id, id, kind, tid, batch_id)
+  SELECT * FROM ${settlements.rows}`);
 
 // The caller got an answer that nothing was accepted, and the acquirer was not asked. What the command held is free
 // again. A settlement that an instance has claimed or taken over stays, whole: its totals may have been sent.
-const deleteAbandoned = {
-  name: "delete_abandoned",
-  text: `
-    WITH settlement AS (
-      DELETE FROM settlements s USING transactions t
-      WHERE s.partner_id = $1 AND s.id = $2 AND s.tries = 0
-        AND t.partner_id = $1 AND t.id = $2 AND t.state = 'INIT' AND t.lease_id = $3
-      RETURNING s.partner_id, s.tid, s.kind),
-    gone AS (
-      DELETE FROM transactions
-      WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
-        AND (command NOT IN ${settlementCommands} OR EXISTS (SELECT FROM settlement))
-      RETURNING partner_id, id, original_id),
-    terminal AS (
-      UPDATE terminals t SET batch_closing = false FROM settlement s
-      WHERE s.kind = 'SETTLEMENT' AND t.partner_id = s.partner_id AND t.tid = s.tid),
-    original AS (
-      UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
-      FROM gone g WHERE o.partner_id = g.partner_id AND o.id = g.original_id AND o.successor_id = g.id)
-    SELECT FROM gone`,
-};
+const deleteAbandoned = prepared(`
+  WITH settlement AS (
+    DELETE FROM settlements s USING transactions t
+    WHERE s.partner_id = $1 AND s.id = $2 AND s.tries = 0
+      AND t.partner_id = $1 AND t.id = $2 AND t.state = 'INIT' AND t.lease_id = $3
+    RETURNING s.partner_id, s.tid, s.kind),
+  gone AS (
+    DELETE FROM transactions
+    WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
+      AND (command NOT IN ${settlementCommands} OR EXISTS (SELECT FROM settlement))
+    RETURNING partner_id, id, original_id),
+  terminal AS (
+    UPDATE terminals t SET batch_closing = false FROM settlement s
+    WHERE s.kind = 'SETTLEMENT' AND t.partner_id = s.partner_id AND t.tid = s.tid),
+  original AS (
+    UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
+    FROM gone g WHERE o.partner_id = g.partner_id AND o.id = g.original_id AND o.successor_id = g.id)
+  SELECT FROM gone`);
 
 /** After the last of them a minute has passed: the server has ended a COMMIT that the network delivered late. */
 const abandonTriesMax = 7;
@@ -191,7 +177,7 @@ export class Inits {
       let waitMs = 1_000;
       try {
         const { engine } = this.#homes.of(partnerId);
-        const { rowCount } = await engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
+        const rowCount = await deleteAbandoned.run(engine, [partnerId, id, leaseId]);
         if (rowCount === 1) return;
         waitMs *= 2 ** tries;
         tries += 1;
@@ -355,26 +341,22 @@ async function insertAndCommit(
   return inserting;
 }
 
-async function insert(client: PoolClient, ready: readonly PreparedInit[]): Promise<InsertedRow[]> {
-  const { rows } = await client.query<InsertedRow>({ ...insertInits, values: inits.values(ready) });
-  return rows;
+async function insert(client: PoolClient, ready: readonly PreparedInit[]): Promise<readonly InsertedRow[]> {
+  return await insertInits.rows(client, inits.values(ready));
 }
 
 async function keepCards(client: PoolClient, allowed: readonly Init[]): Promise<void> {
   const kept = allowed.filter(({ sealedCard }) => sealedCard !== null);
-  if (kept.length > 0) await client.query({ ...insertCards, values: cards.values(kept) });
+  if (kept.length > 0) await insertCards.run(client, cards.values(kept));
 }
 
 async function beginSettlements(client: PoolClient, written: readonly PreparedInit[]): Promise<void> {
   const begun = written.filter(({ init }) => init.takes.settlement !== null);
-  if (begun.length > 0) await client.query({ ...insertSettlements, values: settlements.values(begun) });
+  if (begun.length > 0) await insertSettlements.run(client, settlements.values(begun));
 }
 
 async function findUsed(client: PoolClient, inits: readonly Init[]): Promise<readonly UsedRow[]> {
-  const { rows } = await client.query<UsedRow>({
-    ...usedReqIds,
-    values: [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)],
-  });
+  const rows = await usedReqIds.rows(client, [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)]);
   return rows;
 }
 

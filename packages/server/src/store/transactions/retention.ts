@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
 import { lowestId, nilId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned, prepared, type Statement } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { dayMs } from "../schema/partitions.ts";
 
@@ -24,44 +25,35 @@ interface Scanned {
 }
 
 interface Walk {
-  readonly name: string;
-  readonly text: string;
+  readonly scan: Statement<Scanned>;
   readonly last: string | Date;
   /** The columns that precede the id in the position. */
   readonly from: readonly string[];
 }
 
-const partnersWithOld = `
+const partnersWithOld = planned<{ id: PartnerId }>(`
   SELECT p.id FROM partners p
   WHERE EXISTS (SELECT FROM transactions t WHERE t.partner_id = p.id AND t.id < $1)
     OR EXISTS (SELECT FROM transactions t WHERE t.partner_id = p.id AND t.created_at < $2
       AND get_byte(uuid_send(t.id), 6) >> 4 <> 7)
     OR EXISTS (SELECT FROM batches b WHERE b.partner_id = p.id AND b.closed_at < $2)
-  ORDER BY p.id`;
+  ORDER BY p.id`);
 
-const byTime = {
-  name: "ledger_old_by_id",
-  text: `
-    SELECT id, NULL AS at FROM transactions WHERE partner_id = $1 AND id > $2 AND id < $3 ORDER BY id
-    LIMIT ${batchRows}`,
-};
+const byTime = prepared<Scanned>(`
+  SELECT id, NULL AS at FROM transactions WHERE partner_id = $1 AND id > $2 AND id < $3 ORDER BY id
+  LIMIT ${batchRows}`);
 
 // The ids of a switch do not contain a time. Their time is passed as a string: a Date would truncate the microseconds,
 // and read the rows of one commit forever.
-const untimed = {
-  name: "ledger_old_untimed",
-  text: `
-    SELECT id, created_at::text AS at FROM transactions
-    WHERE partner_id = $1 AND (created_at, id) > ($4::timestamptz, $2) AND created_at < $3
-      AND get_byte(uuid_send(id), 6) >> 4 <> 7
-    ORDER BY created_at, id LIMIT ${batchRows}`,
-};
+const untimed = prepared<Scanned>(`
+  SELECT id, created_at::text AS at FROM transactions
+  WHERE partner_id = $1 AND (created_at, id) > ($4::timestamptz, $2) AND created_at < $3
+    AND get_byte(uuid_send(id), 6) >> 4 <> 7
+  ORDER BY created_at, id LIMIT ${batchRows}`);
 
 // All transactions that refer to each other: a chain is deleted as a whole or not at all. One of a chain finds the
 // others. A switch may report two that refer to each other: UNION ends the recursion.
-const families = {
-  name: "ledger_families",
-  text: `
+const families = prepared<{ of: TransactionId; id: TransactionId }>(`
     WITH RECURSIVE one AS (
       SELECT DISTINCT ON (chain_id) id, original_id FROM transactions
       WHERE partner_id = $1 AND id = ANY($2::uuid[]) ORDER BY chain_id, id),
@@ -72,38 +64,26 @@ const families = {
         SELECT o.id, o.original_id FROM transactions o WHERE o.partner_id = $1 AND o.id = f.original_id
         UNION ALL
         SELECT c.id, c.original_id FROM transactions c WHERE c.partner_id = $1 AND c.original_id = f.id) n)
-    SELECT of, id FROM family`,
-};
+    SELECT of, id FROM family`);
 
 // A command locks its original first: locked rows stay, and rows changed meanwhile are checked again.
-const lockOver = {
-  name: "ledger_lock_over",
-  text: `
-    SELECT t.id FROM transactions t
-    WHERE t.partner_id = $1 AND t.id = ANY($2::uuid[]) AND t.created_at < $3
-      AND t.state <> 'INIT' AND coalesce(t.completed_at, t.created_at) < $3
-      AND coalesce(t.reversal_state, 'done') = 'done' AND coalesce(t.successor_state, 'done') = 'done'
-      AND NOT EXISTS (SELECT FROM pending p WHERE p.partner_id = $1 AND p.id = t.notification_id)
-      AND NOT EXISTS (SELECT FROM parked p WHERE p.partner_id = $1 AND p.id = t.notification_id)
-      AND NOT EXISTS (SELECT FROM terminals r WHERE r.partner_id = $1 AND r.tid = t.tid AND r.batch_id = t.batch_id)
-    ORDER BY t.id
-    FOR UPDATE OF t SKIP LOCKED`,
-};
+const lockOver = prepared<{ id: TransactionId }>(`
+  SELECT t.id FROM transactions t
+  WHERE t.partner_id = $1 AND t.id = ANY($2::uuid[]) AND t.created_at < $3
+    AND t.state <> 'INIT' AND coalesce(t.completed_at, t.created_at) < $3
+    AND coalesce(t.reversal_state, 'done') = 'done' AND coalesce(t.successor_state, 'done') = 'done'
+    AND NOT EXISTS (SELECT FROM pending p WHERE p.partner_id = $1 AND p.id = t.notification_id)
+    AND NOT EXISTS (SELECT FROM parked p WHERE p.partner_id = $1 AND p.id = t.notification_id)
+    AND NOT EXISTS (SELECT FROM terminals r WHERE r.partner_id = $1 AND r.tid = t.tid AND r.batch_id = t.batch_id)
+  ORDER BY t.id
+  FOR UPDATE OF t SKIP LOCKED`);
 
-const dropTransactions = {
-  name: "ledger_drop_transactions",
-  text: "DELETE FROM transactions WHERE partner_id = $1 AND id = ANY($2::uuid[])",
-};
+const dropTransactions = prepared("DELETE FROM transactions WHERE partner_id = $1 AND id = ANY($2::uuid[])");
 
-const dropReversals = {
-  name: "ledger_drop_reversals",
-  text: "DELETE FROM reversals WHERE partner_id = $1 AND transaction_id = ANY($2::uuid[])",
-};
+const dropReversals = prepared("DELETE FROM reversals WHERE partner_id = $1 AND transaction_id = ANY($2::uuid[])");
 
 // Once no transaction of it is left.
-const dropBatches = {
-  name: "ledger_drop_batches",
-  text: `
+const dropBatches = prepared<{ gone: number; scanned: number; last: string | null }>(`
     WITH scanned AS (
       SELECT b.id, b.closed_at FROM batches b WHERE b.partner_id = $1 AND b.id > $2 ORDER BY b.id LIMIT ${batchRows}),
     gone AS (
@@ -112,8 +92,7 @@ const dropBatches = {
         AND NOT EXISTS (SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = b.id)
       RETURNING b.id)
     SELECT (SELECT count(*) FROM gone)::integer AS gone, (SELECT count(*) FROM scanned)::integer AS scanned,
-      (SELECT id FROM scanned ORDER BY id DESC LIMIT 1) AS last`,
-};
+      (SELECT id FROM scanned ORDER BY id DESC LIMIT 1) AS last`);
 
 /**
  * Deletes ledger rows past their retention, in small transactions: a transaction with its whole chain and their
@@ -146,12 +125,10 @@ export class LedgerRetention {
     const beforeMs = clock.nowMs() - ledgerDays * dayMs;
     const before = new Date(beforeMs);
     const values = [lowestId(beforeMs), before];
-    const rows = await homes.gather(
-      async ({ engine }) => (await engine.query<{ id: PartnerId }>(partnersWithOld, values)).rows,
-    );
+    const rows = await homes.gather(({ engine }) => partnersWithOld.rows(engine, values));
     for (const { id } of rows) {
-      await this.#walk(id, before, { ...byTime, last: lowestId(beforeMs), from: [] });
-      await this.#walk(id, before, { ...untimed, last: before, from: ["epoch"] });
+      await this.#walk(id, before, { scan: byTime, last: lowestId(beforeMs), from: [] });
+      await this.#walk(id, before, { scan: untimed, last: before, from: ["epoch"] });
       await this.#dropBatches(id, before);
     }
   }
@@ -161,12 +138,12 @@ export class LedgerRetention {
     return this.#options.homes.of(partnerId).engine;
   }
 
-  async #walk(partnerId: PartnerId, before: Date, { name, text, last, from }: Walk): Promise<void> {
+  async #walk(partnerId: PartnerId, before: Date, { scan, last, from }: Walk): Promise<void> {
     let after: readonly string[] = [nilId, ...from];
     while (!this.#stopping) {
       const [id, ...at] = after;
       const scanned = await this.#transaction(partnerId, async (client) => {
-        const { rows } = await client.query<Scanned>({ name, text, values: [partnerId, id, last, ...at] });
+        const rows = await scan.rows(client, [partnerId, id, last, ...at]);
         if (rows.length > 0) await this.#dropChainsOf(client, partnerId, before, rows);
         return rows;
       });
@@ -182,30 +159,22 @@ export class LedgerRetention {
     before: Date,
     scanned: readonly Scanned[],
   ): Promise<void> {
-    const { rows } = await client.query<{ of: TransactionId; id: TransactionId }>({
-      ...families,
-      values: [partnerId, scanned.map(({ id }) => id)],
-    });
+    const rows = await families.rows(client, [partnerId, scanned.map(({ id }) => id)]);
     const all = [...new Set(rows.map(({ id }) => id))].sort();
-    const over = await client.query<{ id: TransactionId }>({ ...lockOver, values: [partnerId, all, before] });
-    const isOver = new Set(over.rows.map(({ id }) => id));
+    const over = await lockOver.rows(client, [partnerId, all, before]);
+    const isOver = new Set(over.map(({ id }) => id));
     const staying = new Set(rows.filter(({ id }) => !isOver.has(id)).map(({ of }) => of));
     const going = [...new Set(rows.filter(({ of }) => !staying.has(of)).map(({ id }) => id))].sort();
     if (going.length === 0) return;
-    const reversals = await client.query({ ...dropReversals, values: [partnerId, going] });
-    const transactions = await client.query({ ...dropTransactions, values: [partnerId, going] });
-    this.#options.onDropped("reversals", reversals.rowCount ?? 0);
-    this.#options.onDropped("transactions", transactions.rowCount ?? 0);
+    this.#options.onDropped("reversals", await dropReversals.run(client, [partnerId, going]));
+    this.#options.onDropped("transactions", await dropTransactions.run(client, [partnerId, going]));
   }
 
   async #dropBatches(partnerId: PartnerId, before: Date): Promise<void> {
     let after = nilId;
     while (!this.#stopping) {
-      const { rows } = await this.#engine(partnerId).query<{ gone: number; scanned: number; last: string | null }>({
-        ...dropBatches,
-        values: [partnerId, after, before],
-      });
-      const [{ gone, scanned, last } = { gone: 0, scanned: 0, last: null }] = rows;
+      const dropped = await dropBatches.first(this.#engine(partnerId), [partnerId, after, before]);
+      const { gone, scanned, last } = dropped ?? { gone: 0, scanned: 0, last: null };
       this.#options.onDropped("batches", gone);
       if (last === null || scanned < batchRows) return;
       after = last;

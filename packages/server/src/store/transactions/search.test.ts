@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
 import type { PartnerId } from "../../ids.ts";
-import { MoneyOperations, type MoneyOperationsParts } from "../../ledger/money-operations.ts";
+import { MoneyOperations, type MoneyOperationsParts, type MoneyStore } from "../../ledger/money-operations.ts";
 import { type Database, openDatabase } from "../database/database.ts";
 import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { PostgresMoney } from "./search.ts";
+import { postgresMoney } from "./search.ts";
 
 const commands = 3_000;
 const limit = 10;
@@ -15,7 +15,7 @@ const rowsMax = 4 * limit + 10;
 let database: TestDatabase;
 let connections: Database;
 let carriedOut: CarriedOut[];
-let money: PostgresMoney;
+let money: MoneyStore;
 let partnerIds: readonly PartnerId[];
 
 beforeAll(async () => {
@@ -65,7 +65,7 @@ beforeAll(async () => {
      WHERE partner_id = of AND id = found AND nth <= 20`,
     [partnerIds[0]],
   );
-  money = new PostgresMoney(connections.homes);
+  money = postgresMoney(connections.homes);
 });
 beforeEach(() => {
   carriedOut.length = 0;

@@ -1,7 +1,6 @@
 import { chargingCommands } from "@paybell/contract";
-import { highestId, lowestId, type PartnerId } from "../../ids.ts";
+import { highestId, lowestId } from "../../ids.ts";
 import type {
-  MerchantSearch,
   MerchantTotals,
   MoneyItem,
   MoneyKind,
@@ -11,6 +10,7 @@ import type {
 } from "../../ledger/money-operations.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
+import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
 import { commandsInSql, settlementCommands, voidedCommand } from "./command-lists.ts";
 import { withChain } from "./transactions.ts";
@@ -146,13 +146,13 @@ const indexed: Readonly<Partial<Record<MoneyKind, readonly string[]>>> = {
 /** Few at any time, and by terminal in their index: all of them are read, so that no plan walks the key past others. */
 const few: ReadonlySet<string> = new Set(["INIT", "PENDING"]);
 
-const chain = `${withChain}
+const chain = planned<MoneyItem>(`${withChain}
   SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns},
     x.facts #>> '{fields,merchantTransId}' AS "merchantTransId", x.notification_id AS "notificationId",
     x.batch_id AS "batchId", x.successor_command AS "successorCommand", x.successor_state AS "successorState"
   FROM (SELECT id FROM down LIMIT 100) AS l
   JOIN transactions x ON x.partner_id = $1 AND x.id = l.id AND NOT x.is_tombstone
-  ORDER BY x.created_at, x.id`;
+  ORDER BY x.created_at, x.id`);
 
 const settlement = `
   SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns}, x.facts,
@@ -194,47 +194,33 @@ const merchants = `
   GROUP BY t.partner_id, 2, t.currency`;
 
 /** Transactions, Reversals and settlements for the operator, in PostgreSQL. */
-export class PostgresMoney implements MoneyStore {
-  readonly #homes: Homes;
+export function postgresMoney(homes: Homes): MoneyStore {
+  return {
+    async search(kind, { partner, after, limit, ...filter }) {
+      const statement = pageOf(kind, filter);
+      const values = [partner ?? null, after ?? highestId, limit, ...statement.values];
+      const rows = await homes.gather(({ pool }) => queryAlongIndexes<MoneyItem>(pool, statement.text, values));
+      const placeOf = ({ id, settlementId }: MoneyItem) => (shown[kind].key === undefined ? id : String(settlementId));
+      return [...rows].sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1)).slice(0, limit);
+    },
 
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
+    async find(kind, id) {
+      const [item] = await homes.gather(({ pool }) => queryAlongIndexes<MoneyItem>(pool, oneOf(kind), [id]));
+      return item;
+    },
 
-  async search(kind: MoneyKind, { partner, after, limit, ...filter }: MoneySearch): Promise<readonly MoneyItem[]> {
-    const statement = pageOf(kind, filter);
-    const values = [partner ?? null, after ?? highestId, limit, ...statement.values];
-    const rows = await this.#homes.gather(
-      async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, statement.text, values)).rows,
-    );
-    const placeOf = ({ id, settlementId }: MoneyItem) => (shown[kind].key === undefined ? id : String(settlementId));
-    return [...rows].sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1)).slice(0, limit);
-  }
+    async settlement(id) {
+      const [found] = await homes.gather(({ pool }) => queryAlongIndexes<StoredSettlement>(pool, settlement, [id]));
+      return found;
+    },
 
-  async find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined> {
-    const [item] = await this.#homes.gather(
-      async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, oneOf(kind), [id])).rows,
-    );
-    return item;
-  }
+    async merchants({ partner, fromMs, toMs }) {
+      const values = [partner ?? null, lowestId(fromMs), lowestId(toMs), fromMs, toMs];
+      const rows = await homes.gather(({ pool }) => queryAlongIndexes<MerchantTotals>(pool, merchants, values));
+      const nameOf = ({ partnerId, mid, currency }: MerchantTotals) => `${partnerId} ${mid} ${currency}`;
+      return [...rows].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+    },
 
-  async settlement(id: string): Promise<StoredSettlement | undefined> {
-    const [found] = await this.#homes.gather(
-      async ({ pool }) => (await queryAlongIndexes<StoredSettlement>(pool, settlement, [id])).rows,
-    );
-    return found;
-  }
-
-  async merchants({ partner, fromMs, toMs }: MerchantSearch): Promise<readonly MerchantTotals[]> {
-    const values = [partner ?? null, lowestId(fromMs), lowestId(toMs), fromMs, toMs];
-    const rows = await this.#homes.gather(
-      async ({ pool }) => (await queryAlongIndexes<MerchantTotals>(pool, merchants, values)).rows,
-    );
-    const nameOf = ({ partnerId, mid, currency }: MerchantTotals) => `${partnerId} ${mid} ${currency}`;
-    return [...rows].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
-  }
-
-  async chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]> {
-    return (await this.#homes.of(partnerId).pool.query<MoneyItem>(chain, [partnerId, id])).rows;
-  }
+    chain: (partnerId, id) => chain.rows(homes.of(partnerId).pool, [partnerId, id]),
+  };
 }

@@ -6,11 +6,11 @@ import { type StatementLine, Statements, type StatementTotals } from "../../ledg
 import { dayIn } from "../../time.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { PostgresStatements } from "./statements.ts";
+import { postgresStatements } from "./statements.ts";
 
 const connections = await openTestDatabase();
 const carriedOut = watchPlans(connections.pool);
-const store = new PostgresStatements(connections.homes);
+const store = postgresStatements(connections.homes);
 const hourMs = 3_600_000;
 /** Clocks go back, and forward, within these days. */
 const zones = ["UTC", "Asia/Ho_Chi_Minh", "America/New_York", "Pacific/Chatham", "Africa/Cairo"] as const;

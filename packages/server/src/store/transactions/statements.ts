@@ -96,37 +96,9 @@ interface Row extends StatementRow {
 }
 
 /** The partners' view of their own books, in PostgreSQL. */
-export class PostgresStatements implements StatementStore {
-  readonly #homes: Homes;
-
-  constructor(homes: Homes) {
-    this.#homes = homes;
-  }
-
-  async *lines(partnerId: PartnerId, fromMs: number, beforeMs: number): AsyncGenerator<readonly StatementRow[]> {
-    const { pool } = this.#homes.of(partnerId);
-    for (const { text, first, next } of sources) {
-      let place: readonly string[] | undefined = first(fromMs, beforeMs);
-      while (place !== undefined) {
-        const values: readonly unknown[] = [partnerId, new Date(fromMs), new Date(beforeMs), ...place];
-        const { rows }: { rows: readonly Row[] } = await queryAlongIndexes<Row>(pool, text, values);
-        yield rows;
-        const last = rows.at(-1);
-        place = rows.length < pageRows || last === undefined ? undefined : next(last, beforeMs);
-      }
-    }
-  }
-
-  batches(partnerId: PartnerId, search: OwnSearch): Promise<readonly ClosedBatch[]> {
-    return this.#list<ClosedBatch>(batches, "b.tid", partnerId, search);
-  }
-
-  settlements(partnerId: PartnerId, search: OwnSearch): Promise<readonly SettlementRow[]> {
-    return this.#list<SettlementRow>(settlements, "t.tid", partnerId, search);
-  }
-
+export function postgresStatements(homes: Homes): StatementStore {
   /** A terminal has its own index. */
-  async #list<Item extends object>(
+  async function list<Item extends object>(
     textOf: (condition: string) => string,
     column: string,
     partnerId: PartnerId,
@@ -136,6 +108,26 @@ export class PostgresStatements implements StatementStore {
     const to = toMs === undefined ? "infinity" : new Date(toMs);
     const values = [partnerId, after ?? highestId, from, to, limit, ...(tid === undefined ? [] : [tid])];
     const text = textOf(tid === undefined ? "" : `AND ${column} = $6`);
-    return (await queryAlongIndexes<Item>(this.#homes.of(partnerId).pool, text, values)).rows;
+    return await queryAlongIndexes<Item>(homes.of(partnerId).pool, text, values);
   }
+
+  return {
+    async *lines(partnerId, fromMs, beforeMs) {
+      const { pool } = homes.of(partnerId);
+      for (const { text, first, next } of sources) {
+        let place: readonly string[] | undefined = first(fromMs, beforeMs);
+        while (place !== undefined) {
+          const values: readonly unknown[] = [partnerId, new Date(fromMs), new Date(beforeMs), ...place];
+          const rows: readonly Row[] = await queryAlongIndexes<Row>(pool, text, values);
+          yield rows;
+          const last = rows.at(-1);
+          place = rows.length < pageRows || last === undefined ? undefined : next(last, beforeMs);
+        }
+      }
+    },
+
+    batches: (partnerId, search) => list<ClosedBatch>(batches, "b.tid", partnerId, search),
+
+    settlements: (partnerId, search) => list<SettlementRow>(settlements, "t.tid", partnerId, search),
+  };
 }

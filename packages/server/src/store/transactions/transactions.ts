@@ -5,6 +5,7 @@ import type { Begun, Init, ReportedOriginal, Transaction, TransactionStore } fro
 import type { NotificationState } from "../../notification.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
+import { prepared } from "../database/statement.ts";
 import { settlementCommands } from "./command-lists.ts";
 import { Inits, type InitsOptions } from "./inits.ts";
 
@@ -18,40 +19,28 @@ const columns = `
   t.created_at AS "createdAt", t.completed_at AS "completedAt"`;
 
 // A command is in doubt once its lease is gone. A lease id is never reused, so this cannot change back.
-const findLeasesOfInits = {
-  name: "find_leases_of_inits",
-  text: `
-    SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands}`,
-};
-const findGoneLeases = {
-  name: "find_gone_leases",
-  text: `
-    SELECT f.lease_id FROM unnest($1::uuid[]) AS f (lease_id)
-    WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)
-      -- After a restore the outcome is known to the acquirer alone, until an operator has asked.
-      AND NOT EXISTS (SELECT FROM restores r WHERE r.released_at IS NULL AND f.lease_id < r.leases_below)`,
-};
+const findLeasesOfInits = prepared<{ lease_id: LeaseId }>(`
+  SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands}`);
+const findGoneLeases = prepared<{ lease_id: LeaseId }>(`
+  SELECT f.lease_id FROM unnest($1::uuid[]) AS f (lease_id)
+  WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)
+    -- After a restore the outcome is known to the acquirer alone, until an operator has asked.
+    AND NOT EXISTS (SELECT FROM restores r WHERE r.released_at IS NULL AND f.lease_id < r.leases_below)`);
 
 // In one statement with the search for leases, another instance's take-over could be taken over at once: after a row
 // lock the row is checked again, but with the statement's older snapshot of the leases.
-const takeOver = {
-  name: "take_over",
-  text: `
-    UPDATE transactions t SET lease_id = $1
-    WHERE (t.partner_id, t.id) IN (
-      SELECT f.partner_id, f.id FROM transactions f
-      WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands} AND f.lease_id = ANY ($2::uuid[])
-      LIMIT $3
-      FOR UPDATE SKIP LOCKED)
-    RETURNING ${columns}, NULL AS "notificationState", NULL AS batch`,
-};
+const takeOver = prepared<TransactionRow>(`
+  UPDATE transactions t SET lease_id = $1
+  WHERE (t.partner_id, t.id) IN (
+    SELECT f.partner_id, f.id FROM transactions f
+    WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands} AND f.lease_id = ANY ($2::uuid[])
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED)
+  RETURNING ${columns}, NULL AS "notificationState", NULL AS batch`);
 
-const findInitsOfLease = {
-  name: "find_inits_of_lease",
-  text: `
-    SELECT ${columns}, NULL AS "notificationState", NULL AS batch FROM transactions t
-    WHERE t.state = 'INIT' AND t.command NOT IN ${settlementCommands} AND t.lease_id = $1`,
-};
+const findInitsOfLease = prepared<TransactionRow>(`
+  SELECT ${columns}, NULL AS "notificationState", NULL AS batch FROM transactions t
+  WHERE t.state = 'INIT' AND t.command NOT IN ${settlementCommands} AND t.lease_id = $1`);
 
 // A settlement belongs to no batch: it settles one. A refused one left its batch open for the next.
 const selectTransaction = `
@@ -71,29 +60,22 @@ const selectTransaction = `
     ELSE 'accepted' END AS "notificationState"
   FROM transactions t LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid`;
 
-const findById = {
-  name: "find_transaction",
-  text: `${selectTransaction} WHERE t.partner_id = $1 AND t.id = $2 AND NOT t.is_tombstone`,
-};
+const findById = prepared<TransactionRow>(
+  `${selectTransaction} WHERE t.partner_id = $1 AND t.id = $2 AND NOT t.is_tombstone`,
+);
 
 // A command's reqId is unique. A switch may report the same one, also repeatedly: the command comes first, then the
 // newest.
-const findByReqId = {
-  name: "find_transaction_by_req_id",
-  text: `
-    (${selectTransaction}
-     WHERE (t.partner_id = $1) IS TRUE AND t.req_id = $2 AND t.origin = 'command' AND NOT t.is_tombstone)
-    UNION ALL
-    (${selectTransaction} WHERE t.partner_id = $1 AND t.req_id = $2 AND t.origin = 'switch' ORDER BY t.id DESC LIMIT 1)
-    LIMIT 1`,
-};
+const findByReqId = prepared<TransactionRow>(`
+  (${selectTransaction}
+   WHERE (t.partner_id = $1) IS TRUE AND t.req_id = $2 AND t.origin = 'command' AND NOT t.is_tombstone)
+  UNION ALL
+  (${selectTransaction} WHERE t.partner_id = $1 AND t.req_id = $2 AND t.origin = 'switch' ORDER BY t.id DESC LIMIT 1)
+  LIMIT 1`);
 
 // Before the message leaves. Zero rows: it must not leave any more.
-const redirect = {
-  name: "redirect_transaction",
-  text: `
-    UPDATE transactions SET site = $4 WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3`,
-};
+const redirect = prepared(`
+  UPDATE transactions SET site = $4 WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3`);
 
 /**
  * From any transaction of a chain ($2) up to its first, and `down` to all that refer to one of them. A switch may report
@@ -109,30 +91,21 @@ export const withChain = `
       UNION
       SELECT t.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.original_id = down.id)`;
 
-const findChain = {
-  name: "find_chain",
-  text: `${withChain}
-    ${selectTransaction} JOIN down ON down.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`,
-};
+const findChain = prepared<TransactionRow>(`${withChain}
+  ${selectTransaction} JOIN down ON down.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`);
 
 // The unique reqId decides which came first: this record, or the command itself.
-const insertTombstone = {
-  name: "insert_tombstone",
-  text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, is_tombstone,
-      completed_at)
-    VALUES ($1, $2, 'command', 'REVERSAL', 'ERROR', $3, $2, '{"kind":"system","fields":{}}', true, now())
-    ON CONFLICT DO NOTHING
-    RETURNING id`,
-};
+const insertTombstone = prepared(`
+  INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, is_tombstone,
+    completed_at)
+  VALUES ($1, $2, 'command', 'REVERSAL', 'ERROR', $3, $2, '{"kind":"system","fields":{}}', true, now())
+  ON CONFLICT DO NOTHING
+  RETURNING id`);
 
-const findReported = {
-  name: "find_reported",
-  text: `
-    SELECT t.external_id, t.id, t.chain_id AS "chainId", t.command, t.req_id AS "reqId", t.reported_batch AS "batchId"
-    FROM unnest($2::text[]) AS i (external_id)
-    JOIN transactions t ON (t.partner_id = $1) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
-};
+const findReported = prepared<ReportedOriginal & { readonly external_id: string }>(`
+  SELECT t.external_id, t.id, t.chain_id AS "chainId", t.command, t.req_id AS "reqId", t.reported_batch AS "batchId"
+  FROM unnest($2::text[]) AS i (external_id)
+  JOIN transactions t ON (t.partner_id = $1) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`);
 
 type TransactionRow = Omit<Transaction, "amountMinor" | "notification" | "createdAtMs" | "completedAtMs" | "emv"> & {
   readonly amountText: string | null;
@@ -160,33 +133,23 @@ export class PostgresTransactions implements TransactionStore {
   }
 
   async find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
-    const { rows } = await this.#homes
-      .of(partnerId)
-      .pool.query<TransactionRow>({ ...findById, values: [partnerId, id] });
-    return rows[0] && toTransaction(rows[0]);
+    const row = await findById.first(this.#homes.of(partnerId).pool, [partnerId, id]);
+    return row && toTransaction(row);
   }
 
   async findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined> {
-    const { rows } = await this.#homes.of(partnerId).pool.query<TransactionRow>({
-      ...findByReqId,
-      values: [partnerId, reqId.toLowerCase()],
-    });
-    return rows[0] && toTransaction(rows[0]);
+    const row = await findByReqId.first(this.#homes.of(partnerId).pool, [partnerId, reqId.toLowerCase()]);
+    return row && toTransaction(row);
   }
 
   async chain(transaction: Transaction): Promise<readonly Transaction[]> {
     const { partnerId, id } = transaction;
-    const { rows } = await this.#homes.of(partnerId).pool.query<TransactionRow>({
-      ...findChain,
-      values: [partnerId, id],
-    });
+    const rows = await findChain.rows(this.#homes.of(partnerId).pool, [partnerId, id]);
     return rows.map(toTransaction);
   }
 
   async reverseBeforeArrival(partnerId: PartnerId, reqId: string): Promise<TransactionId | undefined> {
-    const { rowCount } = await this.#homes
-      .of(partnerId)
-      .engine.query({ ...insertTombstone, values: [partnerId, newId(), reqId] });
+    const rowCount = await insertTombstone.run(this.#homes.of(partnerId).engine, [partnerId, newId(), reqId]);
     return rowCount === 1 ? undefined : (await this.findByReqId(partnerId, reqId))?.id;
   }
 
@@ -194,53 +157,40 @@ export class PostgresTransactions implements TransactionStore {
     partnerId: PartnerId,
     externalIds: readonly string[],
   ): Promise<ReadonlyMap<string, ReportedOriginal>> {
-    const { rows } = await this.#homes.of(partnerId).engine.query<ReportedOriginal & { readonly external_id: string }>({
-      ...findReported,
-      values: [partnerId, externalIds],
-    });
+    const rows = await findReported.rows(this.#homes.of(partnerId).engine, [partnerId, externalIds]);
     return new Map(rows.map(({ external_id: externalId, ...original }) => [externalId, original]));
   }
 
   async redirect(partnerId: PartnerId, id: TransactionId, leaseId: LeaseId, site: string): Promise<boolean> {
     const values = [partnerId, id, leaseId, site];
-    return (await this.#homes.of(partnerId).engine.query({ ...redirect, values })).rowCount === 1;
+    return (await redirect.run(this.#homes.of(partnerId).engine, values)) === 1;
   }
 
   async takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]> {
-    const named = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<{ lease_id: LeaseId }>(findLeasesOfInits)).rows,
-    );
+    const named = await this.#homes.gather(({ engine }) => findLeasesOfInits.rows(engine));
     if (named.length === 0) return [];
-    const gone = await this.#engine.query<{ lease_id: LeaseId }>({
-      ...findGoneLeases,
-      values: [named.map((row) => row.lease_id)],
-    });
-    if (gone.rows.length === 0) return [];
-    const values = [leaseId, gone.rows.map((row) => row.lease_id), this.#homes.share(rowsMax)];
-    const rows = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<TransactionRow>({ ...takeOver, values })).rows,
-    );
+    const gone = await findGoneLeases.rows(this.#engine, [named.map((row) => row.lease_id)]);
+    if (gone.length === 0) return [];
+    const values = [leaseId, gone.map((row) => row.lease_id), this.#homes.share(rowsMax)];
+    const rows = await this.#homes.gather(({ engine }) => takeOver.rows(engine, values));
     return rows.map(toTransaction);
   }
 
   async initsOf(leaseId: LeaseId): Promise<readonly Transaction[]> {
-    const rows = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<TransactionRow>({ ...findInitsOfLease, values: [leaseId] })).rows,
-    );
+    const rows = await this.#homes.gather(({ engine }) => findInitsOfLease.rows(engine, [leaseId]));
     return rows.map(toTransaction);
   }
 }
 
-const findReqId = {
-  name: "find_req_id",
-  text: "SELECT req_id FROM transactions WHERE partner_id = $1 AND id = $2",
-};
+const findReqId = prepared<{ req_id: string | null }>(
+  "SELECT req_id FROM transactions WHERE partner_id = $1 AND id = $2",
+);
 
 export function readReqId(homes: Homes): ReqIdOf {
   return async (partnerId, id) => {
     const values = [partnerId, id];
-    const { rows } = await homes.of(partnerId).engine.query<{ req_id: string | null }>({ ...findReqId, values });
-    return rows[0]?.req_id ?? "";
+    const row = await findReqId.first(homes.of(partnerId).engine, values);
+    return row?.req_id ?? "";
   };
 }
 
