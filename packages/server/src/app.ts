@@ -147,16 +147,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       timers: systemTimers,
       onTrouble: warn("the lease could not be renewed"),
     });
-    const {
-      acquirers,
-      registry: acquirerRegistry,
-      rpc,
-    } = openAcquirers(infrastructure, {
-      ofSettings: acquirer,
-      masterKey,
-      sessionKey: partners.acquirerSessionKey,
-      lease,
-    });
+    const opened = { ofSettings: acquirer, masterKey, sessionKey: partners.acquirerSessionKey, lease };
+    const { acquirers, registry: acquirerRegistry, rpc } = openAcquirers(infrastructure, opened);
     closing.push(() => acquirers.stop());
     const delivery = wireDelivery(infrastructure, partners, {
       sends: role !== "api",
@@ -184,13 +176,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards, unmatched } =
-      wireLedger(infrastructure, partners, delivery, {
-        acquirers,
-        lease,
-        arrivals,
-        onReversalEnded: options.onReversalEnded,
-      });
+    const { ledger, reports, workers, dueWatch, money, sweepCards, unmatched } = wireLedger(
+      infrastructure,
+      partners,
+      delivery,
+      { acquirers, lease, arrivals, onReversalEnded: options.onReversalEnded },
+    );
     const intake = openIntakes(infrastructure, { reports, directory, sandbox, isRegisteredDevice });
     const proofs = new ProofSigner(partners.proofKey);
     const counts = postgresCurrentCounts(database.homes);
@@ -322,39 +313,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     // At once: the lease counts for a share of the shards.
     delivery.start();
-    if (runsCommands) {
-      reverser.start();
-      settler.start();
-      comparer.start();
-      waitingReports.start();
-      dueWatch.start();
-      await intake.start();
-      await clearingIntake.start();
-    }
+    for (const part of runsCommands ? [...workers, dueWatch, intake, clearingIntake] : []) await part.start();
     alerts.start();
     feed.start();
     // The instances that call partners: others may have no way to them.
     if (role !== "api") partnerMessages.start();
-    const kept = {
-      ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards },
+    const endUpkeep = startMaintenance(infrastructure, {
+      ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards, contents },
       callbackCas: options.callbackCas,
       audit: partners.auditStore,
       learnAuditKeys: partners.learnAuditKeys,
       rowSeals: partners.rowSeals,
-      contents,
-    };
-    const endUpkeep = startMaintenance(infrastructure, kept);
+    });
     const endLoopWatch = watchLoop(log);
     closing.push(endLoopWatch);
-    observeStatus(metrics, {
-      worker,
-      arrivals,
-      database,
-      lease,
-      standing,
-      partnerMetrics,
-      acquirers,
-    });
+    observeStatus(metrics, { worker, arrivals, database, lease, standing, partnerMetrics, acquirers });
 
     const stop = async () => {
       const noticeMs = runsCommands && isListening && !sandbox ? config.stopNoticeMs : 0;
@@ -374,7 +347,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           () => acquirers.stop(),
           () => unmatched.stop(),
           () => rpc.close(),
-          () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
+          () => Promise.all(workers.map((worker) => worker.stop())),
           () => Promise.all([http.close(), delivery.stop()]),
           () => Promise.all([alerts.stop(), feed.stop(), partnerMessages.stop()]),
           () => upkeepEnded,

@@ -1,24 +1,13 @@
 import type { Acquirer, AcquirerHealth, Acquirers } from "../acquirer/acquirer.ts";
 import { settingsName } from "../acquirer/registered/registry.ts";
 import type { Health } from "../http/dependencies.ts";
-import type { CurrentCounts, CurrentCountsStore } from "../notifications/overview.ts";
-import type { PartnerBacklog, PendingCount, PendingStatus } from "../store/deliveries/pending-status.ts";
+import type { CurrentCountsStore } from "../notifications/overview.ts";
+import type { PendingStatus } from "../store/deliveries/pending-status.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 
 const keptMs = 1_000;
 /** Beside an open transaction, counting must skip all deleted rows. It then runs for a tenth of the time at most. */
 const restPerCount = 10;
-
-/** The database's current figures, for observation: read once a second at most, however many callers there are. */
-export interface ServiceStatus {
-  /** Rejects if the database does not answer. */
-  ping(): Promise<void>;
-  pending(): Promise<PendingCount>;
-  byPartner(): Promise<readonly PartnerBacklog[]>;
-  unownedShards(): Promise<readonly number[]>;
-  currentCounts(): Promise<CurrentCounts>;
-  daysAhead(): Promise<number>;
-}
 
 export interface ServiceStatusParts {
   readonly status: Pick<PendingStatus, "ping" | "count" | "byPartner" | "unownedShards">;
@@ -28,10 +17,13 @@ export interface ServiceStatusParts {
   readonly metricsPartners: number;
 }
 
+export type ServiceStatus = ReturnType<typeof serviceStatusOf>;
+
+/** The database's current figures, for observation: read once a second at most, however many callers there are. */
 export function serviceStatusOf(
   { status, counts, partitions, metricsPartners }: ServiceStatusParts,
   nowMs = () => performance.now(),
-): ServiceStatus {
+) {
   return {
     ping: rateLimited(() => status.ping(), nowMs),
     pending: rateLimited(() => status.count(), nowMs, restPerCount),

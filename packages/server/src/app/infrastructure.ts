@@ -1,9 +1,7 @@
 import { Alerts } from "../alerts/alerts.ts";
-import type { EventStore } from "../alerts/store.ts";
 import { Restores } from "../backups/restores.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import type { EgressProxy } from "../delivery/transport/egress-proxy.ts";
 import type { EventSink } from "../events.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
@@ -18,30 +16,6 @@ import { isAlerting, openAlertTargets } from "./alerts.ts";
 import { egressProxyOf } from "./egress.ts";
 import { beginAtZero, PartnerMetrics } from "./observation.ts";
 
-/** The infrastructure of every part: database, metrics, log, events. */
-export interface Infrastructure {
-  readonly config: Config;
-  readonly log: Log;
-  /** Answers local callers only, and allows http:// and loopback callbacks. */
-  readonly sandbox: boolean;
-  readonly database: Database;
-  readonly metrics: Metrics;
-  readonly partnerMetrics: PartnerMetrics;
-  readonly alerts: Alerts;
-  readonly events: EventStore;
-  /** Undefined: the settings name no collector of traces. */
-  readonly tracing: Tracing | undefined;
-  /** Outgoing connections go through it; undefined: they are direct. */
-  readonly egressProxy: EgressProxy | undefined;
-  readonly alerting: boolean;
-  /** Steps to undo if the service cannot start: the last first. */
-  readonly closing: (() => Promise<unknown> | unknown)[];
-  /** Logs a failure that is retried later. */
-  warn(text: string): (error: unknown) => void;
-  /** Observes the group commit of this name: its rows, its time, waiting rows, refused rows. */
-  watch(batch: string): GroupCommitHooks;
-}
-
 export interface InfrastructureOptions {
   readonly config: Config;
   readonly databaseUrl: string;
@@ -51,11 +25,14 @@ export interface InfrastructureOptions {
   readonly sandbox: boolean;
 }
 
-/** @param closing receives the steps that close everything again */
+/** The infrastructure of every part: database, metrics, log, events. */
+export type Infrastructure = Awaited<ReturnType<typeof openInfrastructure>>;
+
+/** @param closing receives the steps that undo everything if the service cannot start: the last is done first */
 export async function openInfrastructure(
   { config, databaseUrl, homes, log, sandbox }: InfrastructureOptions,
   closing: (() => Promise<unknown> | unknown)[],
-): Promise<Infrastructure> {
+) {
   const metrics = createMetrics();
   beginAtZero(metrics);
   closing.push(() => metrics.close());
@@ -98,8 +75,10 @@ export async function openInfrastructure(
     egressProxy,
     alerting,
     closing,
-    warn: (text) => (error) => log.warn({ err: error }, text),
-    watch: (batch) => ({
+    /** Logs a failure that is retried later. */
+    warn: (text: string) => (error: unknown) => log.warn({ err: error }, text),
+    /** Observes the group commit of this name: its rows, its time, waiting rows, refused rows. */
+    watch: (batch: string): GroupCommitHooks => ({
       onFlush: (rows, durationMs, waitingRows) => {
         metrics.groupCommitWaiting.set({ batch }, waitingRows);
         metrics.groupCommitRows.observe({ batch }, rows);

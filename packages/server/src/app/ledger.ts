@@ -124,17 +124,7 @@ export function wireLedger(
     },
   });
   closing.push(() => dueWatch.stop());
+  const workers = [reverser, settler, comparer, waitingReports];
   const sweep = () => sweepCards(database.homes, preAuthDays);
-  return {
-    ledger,
-    reports,
-    reverser,
-    settler,
-    comparer,
-    waitingReports,
-    dueWatch,
-    money,
-    sweepCards: sweep,
-    unmatched,
-  };
+  return { ledger, reports, workers, dueWatch, money, sweepCards: sweep, unmatched };
 }

@@ -6,13 +6,6 @@ import type { HttpDependencies } from "../http/dependencies.ts";
 import { createHttp } from "../http/server.ts";
 import { requireFreeHome } from "../postgres/service-lock.ts";
 
-export interface Listeners {
-  /** @returns the URLs for partners */
-  listen(): Promise<readonly string[]>;
-  operatorUrls(): readonly string[];
-  close(): Promise<void>;
-}
-
 interface ListenersOptions {
   readonly config: Pick<Config, "port" | "operatorPort">;
   readonly hosts: readonly string[];
@@ -20,17 +13,19 @@ interface ListenersOptions {
 }
 
 /** One listener for everybody, or one for partners and one for operators: neither serves the routes of the other. */
-export function openListeners(parts: HttpDependencies, { config, hosts, operatorHosts }: ListenersOptions): Listeners {
+export function openListeners(parts: HttpDependencies, { config, hosts, operatorHosts }: ListenersOptions) {
   const partners = createHttp(parts, operatorHosts === undefined ? "all" : "partners");
   const operators = operatorHosts === undefined ? undefined : createHttp(parts, "operators");
   let operatorUrls: readonly string[] = [];
   return {
+    /** @returns the URLs for partners */
     async listen() {
       if (operators !== undefined) operatorUrls = await listenOn(operators, operatorHosts ?? [], config.operatorPort);
       const urls = await listenOn(partners, hosts, config.port);
       if (operators === undefined) operatorUrls = urls;
       return urls;
     },
+    /** The URLs for operators. */
     operatorUrls: () => operatorUrls,
     async close() {
       await Promise.all([partners.close(), operators?.close()]);

@@ -48,23 +48,8 @@ function failedFor({ reason, message }: TransportFailure): ConnectionFailed {
   return new ConnectionFailed("no_connection", known?.[1] ?? "the connection was refused");
 }
 
-/** A certificate that deliveries to a partner depend on. */
-export interface EndpointCertificate {
-  /** `server`: the endpoint's own. `client`: ours, presented to it. `authority`: the only ones trusted for it. */
-  readonly whose: "server" | "client" | "authority";
-  /** The origin of the endpoint; null for the others. */
-  readonly target: string | null;
-  /** ISO 8601; null where it could not be seen. */
-  readonly endsAt: string | null;
-  /** Why not. */
-  readonly problem: string | null;
-}
-
 /** Looks at the certificates of its registered URLs now, by connections that send nothing. */
-export async function certificatesOf(
-  partner: Partner,
-  connect: ConnectToEndpoint,
-): Promise<readonly EndpointCertificate[]> {
+export async function certificatesOf(partner: Partner, connect: ConnectToEndpoint) {
   const { callbackCa } = partner.settings;
   const ours = (whose: "client" | "authority", pem: string | null | undefined) =>
     endsOfValidity(pem ?? "").map((endsAt) => ({
@@ -80,7 +65,7 @@ export async function certificatesOf(
   ];
 }
 
-async function ofServer(partner: Partner, url: URL, connect: ConnectToEndpoint): Promise<EndpointCertificate> {
+async function ofServer(partner: Partner, url: URL, connect: ConnectToEndpoint) {
   const server = { whose: "server", target: url.origin } as const;
   try {
     const { socket, certificateEndsAt } = await connect(partner, url);

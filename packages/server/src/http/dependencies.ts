@@ -6,7 +6,7 @@ import type { AcquirerHealth } from "../acquirer/acquirer.ts";
 import type { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import type { Restores } from "../backups/restores.ts";
 import type { Certifications } from "../callbacks/certifications.ts";
-import type { EndpointCertificate } from "../callbacks/endpoint-connection.ts";
+import type { certificatesOf } from "../callbacks/endpoint-connection.ts";
 import type { UrlChange } from "../callbacks/url-change.ts";
 import type { Clearing } from "../clearing/clearing.ts";
 import type { Clock } from "../clock.ts";
@@ -33,8 +33,6 @@ import type { ApiKeys } from "../partners/api-keys.ts";
 import type { PartnerArchive } from "../partners/archive.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
-import type { Callers } from "./callers/partner-callers.ts";
-import type { Limits } from "./limits.ts";
 import type { SandboxReceiverControl } from "./receiver-control.ts";
 
 /** The dependencies of the HTTP layer; it owns none of them. */
@@ -65,7 +63,7 @@ export interface HttpDependencies {
   readonly history: HistoryStore;
   readonly certifications: Certifications;
   readonly urlChange: UrlChange;
-  certificatesOf(partner: Partner): Promise<readonly EndpointCertificate[]>;
+  certificatesOf(partner: Partner): ReturnType<typeof certificatesOf>;
   /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Why the acquirer of this terminal cannot take this card token; undefined when it can. */
@@ -122,10 +120,3 @@ export type HttpApp = FastifyInstance<
   FastifyBaseLogger,
   ZodTypeProvider
 >;
-
-export interface PartnerRoutes {
-  readonly app: HttpApp;
-  readonly parts: HttpDependencies;
-  readonly callers: Callers;
-  readonly limits: Limits;
-}

@@ -3,6 +3,9 @@ import { z } from "zod";
 import { type ErrorCode, errors, ServiceError } from "../errors.ts";
 import { isUuid, type PartnerId, readId } from "../ids.ts";
 import { componentOf, described } from "../input/descriptions.ts";
+import type { Callers } from "./callers/partner-callers.ts";
+import type { HttpApp, HttpDependencies } from "./dependencies.ts";
+import type { Limits } from "./limits.ts";
 import type { Policy } from "./policy.ts";
 import { problemType } from "./problems.ts";
 
@@ -132,6 +135,14 @@ export function requirePartnerId(text: string): PartnerId {
 }
 
 /** @throws ServiceError `not_found` */
+export async function requirePartner<Found>(
+  from: { find(id: PartnerId): Promise<Found | undefined> },
+  text: string,
+): Promise<Found> {
+  return (await from.find(requirePartnerId(text))) ?? noSuchPartner();
+}
+
+/** @throws ServiceError `not_found` */
 export function noSuchPartner(): never {
   throw new ServiceError("not_found", "There is no such partner.");
 }
@@ -150,3 +161,10 @@ export const confirmedProposal = described(
   z.uuid(),
   "Where two admins are needed: the proposal of another admin which this confirms. The rest is as it was proposed",
 ).optional();
+
+export interface PartnerRoutes {
+  readonly app: HttpApp;
+  readonly parts: HttpDependencies;
+  readonly callers: Callers;
+  readonly limits: Limits;
+}

@@ -11,23 +11,12 @@ export const problemType = "application/problem+json";
 
 const retryAfterSDefault = 1;
 
-/** An error in an answer: RFC 9457 with a stable code, the remedy, and every invalid field. */
-interface Problem {
-  readonly type: string;
-  readonly title: string;
-  readonly status: number;
-  readonly code: string;
-  readonly detail: string;
-  readonly remedy: string;
-  /** The address of the guide to the code, relative to the service's own. */
-  readonly documentation: string;
-  /** Names this occurrence, in our log too. */
-  readonly instance: string;
-  readonly errors?: readonly { readonly field: string; readonly code: string; readonly message: string }[];
-}
-
-/** @param instanceId the request's id, or the occurrence's own */
-export function problemOf(error: ServiceError, instanceId: string): Problem {
+/**
+ * An error in an answer: RFC 9457 with a stable code, the remedy, and every invalid field.
+ *
+ * @param instanceId the request's id, or the occurrence's own: it is in our log too
+ */
+export function problemOf(error: ServiceError, instanceId: string) {
   const { status, title, remedy } = errors[error.code];
   return {
     type: `urn:paybell:error:${error.code}`,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { RestoreReport } from "../backups/restores.ts";
 import { componentOf, described } from "../input/descriptions.ts";
-import { isoTime } from "../notifications/view.ts";
+import { isoOrNull, isoTime } from "../notifications/view.ts";
 import type { HttpApp, HttpDependencies } from "./dependencies.ts";
 import { answer, operations, responses } from "./operation.ts";
 import { admin, anybody, viewer } from "./policy.ts";
@@ -116,10 +116,10 @@ function restoreView(report: RestoreReport | undefined) {
   return {
     restore: {
       name: restore.name,
-      endsAt: timeOrNull(restore.endsAtMs),
+      endsAt: isoOrNull(restore.endsAtMs),
       heldAt: isoTime(restore.heldAtMs),
       held: restore.held,
-      releasedAt: timeOrNull(restore.releasedAtMs),
+      releasedAt: isoOrNull(restore.releasedAtMs),
       partners: shares.map(({ partnerId, count, attempted, oldestAtMs, newestAtMs }) => ({
         partnerId,
         count,
@@ -136,10 +136,6 @@ function restoreView(report: RestoreReport | undefined) {
       })),
     },
   };
-}
-
-function timeOrNull(atMs: number | null): string | null {
-  return atMs === null ? null : isoTime(atMs);
 }
 
 const time = z.iso.datetime();

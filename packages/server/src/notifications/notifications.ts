@@ -9,13 +9,7 @@ import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type Re
 import { callbackUrlOf, type NotificationState, queueOf, registeredUrl } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
-import {
-  type ExplainedNotification,
-  explain,
-  type ProofOfDelivery,
-  type ProofSigner,
-  type ShortProofOfDelivery,
-} from "./proof.ts";
+import { explain, type ProofSigner } from "./proof.ts";
 import {
   backlogOf,
   type PulledPage,
@@ -166,10 +160,7 @@ export class Notifications {
    *
    * @throws ServiceError `not_found`
    */
-  async explain(
-    id: string,
-    partnerOf: (id: PartnerId) => Promise<Partner | undefined>,
-  ): Promise<ExplainedNotification> {
+  async explain(id: string, partnerOf: (id: PartnerId) => Promise<Partner | undefined>) {
     const { store, seal } = this.#parts;
     const known = readId<"notification">(id);
     const key = known && (await store.locate(known));
@@ -204,7 +195,7 @@ export class Notifications {
    *
    * @throws ServiceError `not_found`, `content_changed`
    */
-  async prove(id: string): Promise<ProofOfDelivery | ShortProofOfDelivery> {
+  async prove(id: string) {
     const { store, proofs, clock } = this.#parts;
     const standing = await this.#locate(id);
     // Once its day was dropped, only what was kept proves the delivery of one that a redelivery made pending or parked.

@@ -1,37 +1,10 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
-import { canonicalJson, type IpnKind } from "@paybell/contract";
+import { canonicalJson } from "@paybell/contract";
 import { callbackUrlOf } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { Seal } from "./pull.ts";
 import type { KeptProof, NotificationContent } from "./store.ts";
 import { isoTime, kindOf, type NotificationDetail } from "./view.ts";
-
-/** A notification's history for a dispute. `signature` is over the canonical JSON (RFC 8785) of `proof`. */
-export interface ProofOfDelivery {
-  readonly proof: Omit<NotificationDetail, "waiting"> & {
-    readonly issuedAt: string;
-    /** Hash of the content as it was committed with the transaction, in hexadecimal. */
-    readonly contentSha256: string;
-  };
-  readonly signature: {
-    readonly algorithm: "Ed25519";
-    /** SubjectPublicKeyInfo in base64: compare it with the key that the service itself publishes. */
-    readonly publicKey: string;
-    /** Base64. */
-    readonly value: string;
-  };
-}
-
-/** The same in short, of a notification whose history is over. */
-export interface ShortProofOfDelivery {
-  readonly proof: Omit<KeptProof, "createdAtMs" | "startedAtMs"> & {
-    readonly issuedAt: string;
-    readonly createdAt: string;
-    readonly startedAt: string;
-    readonly state: "accepted";
-  };
-  readonly signature: ProofOfDelivery["signature"];
-}
 
 /** The DER prefix of a PKCS #8 Ed25519 key, up to its 32 bytes (RFC 8410). */
 const pkcs8Lead = Buffer.from("302e020100300506032b657004220420", "hex");
@@ -48,20 +21,19 @@ export class ProofSigner {
     this.publicKey = createPublicKey(this.#key).export({ format: "der", type: "spki" }).toString("base64");
   }
 
-  prove(
-    { waiting: _, ...detail }: NotificationDetail,
-    content: Pick<NotificationContent, "content">,
-    nowMs: number,
-  ): ProofOfDelivery {
+  /** A notification's history for a dispute. */
+  prove({ waiting: _, ...detail }: NotificationDetail, content: Pick<NotificationContent, "content">, nowMs: number) {
     const contentSha256 = createHash("sha256").update(content.content).digest("hex");
     return this.#signed({ issuedAt: isoTime(nowMs), contentSha256, ...detail });
   }
 
-  proveKept({ createdAtMs, startedAtMs, ...kept }: KeptProof, nowMs: number): ShortProofOfDelivery {
+  /** The same in short, of a notification whose history is over. */
+  proveKept({ createdAtMs, startedAtMs, ...kept }: KeptProof, nowMs: number) {
     const [createdAt, startedAt] = [isoTime(createdAtMs), isoTime(startedAtMs)];
     return this.#signed({ issuedAt: isoTime(nowMs), ...kept, createdAt, startedAt, state: "accepted" as const });
   }
 
+  /** Signs the canonical JSON (RFC 8785) of `proof`. */
   #signed<Proof extends object>(proof: Proof) {
     const value = sign(null, Buffer.from(canonicalJson(proof)), this.#key).toString("base64");
     return { proof, signature: { algorithm: "Ed25519" as const, publicKey: this.publicKey, value } };
@@ -69,27 +41,7 @@ export class ProofSigner {
 }
 
 /** Everything that an attempt would send now. It contains what the partner would read, and no key. */
-export interface ExplainedNotification {
-  readonly kind: IpnKind;
-  /** Every field under its name on the wire, `signature` included. */
-  readonly ipn: Readonly<Record<string, unknown>>;
-  /** The signed text (section 5.1), and the version of the key. */
-  readonly signed: { readonly mode: "fields" | "whole"; readonly text: string; readonly keyId: string };
-  readonly cipher: string;
-  readonly encoding: string;
-  /** The URL it would go to; null: none is registered. */
-  readonly url: string | null;
-  readonly encryptionKeyId: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The body as POSTed: the encrypted IPN. */
-  readonly body: string;
-}
-
-export async function explain(
-  content: NotificationContent,
-  partner: Partner,
-  seal: Seal,
-): Promise<ExplainedNotification> {
+export async function explain(content: NotificationContent, partner: Partner, seal: Seal) {
   const { settings, keys } = partner;
   const url = callbackUrlOf(content, partner.settings);
   const { headers, body, wire, signedText: text } = await seal(partner, content, url ?? "");

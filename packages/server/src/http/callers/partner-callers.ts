@@ -6,6 +6,7 @@ import { AddressBlocks } from "../../partners/address-blocks.ts";
 import { type ApiKeys, scopeNotAllowed } from "../../partners/api-keys.ts";
 import { isApiKey } from "../../partners/keys.ts";
 import type { ApiKeyHolder, ApiKeyScope, Partner, PartnerDirectory } from "../../partners/partner.ts";
+import type { HttpDependencies } from "../dependencies.ts";
 import { policyOf } from "../policy.ts";
 import type { CallerAddress } from "../request-guards.ts";
 import type { Sessions } from "./sessions.ts";
@@ -23,7 +24,11 @@ export class Callers {
   readonly #sessions: Pick<Sessions, "tokenOf">;
   readonly #viewLinks: Pick<ViewLinks, "open">;
 
-  constructor({ directory, apiKeys }: Known, address: CallerAddress, doors: Doors) {
+  constructor(
+    { directory, apiKeys }: Pick<HttpDependencies, "directory" | "apiKeys">,
+    address: CallerAddress,
+    doors: Doors,
+  ) {
     this.#directory = directory;
     this.#apiKeys = apiKeys;
     this.#callerAddress = address;
@@ -112,12 +117,6 @@ export class Callers {
     this.#addresses.set(settings.callingAddresses, list);
     return list;
   }
-}
-
-/** Finds partners by their keys. */
-interface Known {
-  readonly directory: Pick<PartnerDirectory, "findByApiKey">;
-  readonly apiKeys: Pick<ApiKeys, "used">;
 }
 
 /** Authenticates callers that are not partners. */

@@ -8,13 +8,10 @@ import {
 } from "node:crypto";
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyRequest } from "fastify";
-import type { Clock } from "../../clock.ts";
 import { csrfHeader } from "../../error-table.ts";
 import { ServiceError } from "../../errors.ts";
-import type { EndedSessions } from "../../operators/ended-sessions.ts";
+import type { HttpDependencies } from "../dependencies.ts";
 import type { HttpListener } from "../request-guards.ts";
-
-/** The header that a page sends with every request that changes something. */
 
 /** Without a request for so long, a session has ended. */
 const idleMs = 2 * 3_600_000;
@@ -38,12 +35,7 @@ export interface OpenSession {
   readonly expiresAtMs: number;
 }
 
-interface SessionsParts {
-  /** Under which cookies are encrypted: the same on every instance. */
-  readonly sessionKey: KeyObject;
-  readonly clock: Pick<Clock, "nowMs">;
-  readonly endedSessions: Pick<EndedSessions, "add" | "has">;
-}
+type SessionsParts = Pick<HttpDependencies, "sessionKey" | "clock" | "endedSessions">;
 
 /**
  * Sign-in of the console's pages. The cookie is the caller's own token, encrypted so that only this service can read
@@ -51,9 +43,9 @@ interface SessionsParts {
  * elsewhere ends the session on every instance. So does a sign-out.
  */
 export class Sessions {
-  readonly #clock: Pick<Clock, "nowMs">;
+  readonly #clock: SessionsParts["clock"];
   readonly #cookie: SealedCookie<Session>;
-  readonly #ended: Pick<EndedSessions, "add" | "has">;
+  readonly #ended: SessionsParts["endedSessions"];
 
   /** Cookies do not know ports: each listener has a name of its own. */
   constructor({ sessionKey: key, clock, endedSessions }: SessionsParts, listener: HttpListener) {

@@ -1,7 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import type { Clock } from "../../clock.ts";
 import { ServiceError } from "../../errors.ts";
-import type { Log } from "../../log.ts";
 import type { AuditEntry } from "../../operators/audit.ts";
 import { networkOf } from "../../partners/address-blocks.ts";
 import type { HttpDependencies } from "../dependencies.ts";
@@ -11,12 +9,7 @@ import type { CallerAddress } from "../request-guards.ts";
 /** A caller as the audit names them. */
 type SignedIn = Pick<AuditEntry, "actor" | "role" | "tokenId">;
 
-interface SignInTrailParts {
-  readonly audit: Pick<HttpDependencies["audit"], "append">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly address: CallerAddress;
-}
+type SignInTrailParts = Pick<HttpDependencies, "audit" | "clock" | "log"> & { readonly address: CallerAddress };
 
 /** The limit of one token or person: it bounds the audit and the stored sign-outs. */
 const signInsPerMinute = 60;

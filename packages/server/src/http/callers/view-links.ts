@@ -1,18 +1,11 @@
-import { createHash, type KeyObject } from "node:crypto";
-import type { Clock } from "../../clock.ts";
+import { createHash } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../../ids.ts";
-import type { EndedSessions } from "../../operators/ended-sessions.ts";
-import type { Partner, PartnerDirectory } from "../../partners/partner.ts";
+import type { Partner } from "../../partners/partner.ts";
+import type { HttpDependencies } from "../dependencies.ts";
 import { openSealed, sealText } from "./sessions.ts";
 
-interface ViewLinksParts {
-  /** Under which links are encrypted: the same on every instance. */
-  readonly sessionKey: KeyObject;
-  readonly clock: Pick<Clock, "nowMs">;
-  readonly endedSessions: Pick<EndedSessions, "add" | "has">;
-  readonly directory: Pick<PartnerDirectory, "find">;
-}
+type ViewLinksParts = Pick<HttpDependencies, "sessionKey" | "clock" | "endedSessions" | "directory">;
 
 /** The contents of a link's token. */
 interface ViewLink {

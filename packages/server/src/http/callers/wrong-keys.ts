@@ -1,20 +1,12 @@
 import { BoundedMap } from "../../bounded-map.ts";
-import type { Clock } from "../../clock.ts";
 import { ServiceError } from "../../errors.ts";
-import type { EventSink } from "../../events.ts";
 import type { PartnerId } from "../../ids.ts";
-import type { Log } from "../../log.ts";
-import type { Metrics } from "../../metrics.ts";
 import { networkOf } from "../../partners/address-blocks.ts";
+import type { HttpDependencies } from "../dependencies.ts";
 import { RateLimit } from "../rate-limit.ts";
 import { notAmong } from "../request-guards.ts";
 
-interface WrongKeysParts {
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, "callersRefused">;
-  readonly clock: Clock;
-  readonly events?: EventSink;
-}
+type WrongKeysParts = Pick<HttpDependencies, "log" | "metrics" | "clock" | "events">;
 
 /** Per address and minute. A valid key from there still works, because others may share the address. */
 const wrongPerMinute = 100;

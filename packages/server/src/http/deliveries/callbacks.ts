@@ -2,10 +2,17 @@ import { notifiedCommands } from "@paybell/contract";
 import { countsOf } from "@paybell/partner/certify";
 import { z } from "zod";
 import type { Certification } from "../../callbacks/certifications.ts";
-import { readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
-import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
-import { noSuchPartner, operations, partnerParams, requirePartnerId, responses, untilGone } from "../operation.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import {
+  operations,
+  type PartnerRoutes,
+  partnerParams,
+  requirePartner,
+  requirePartnerId,
+  responses,
+  untilGone,
+} from "../operation.ts";
 import { admin, operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { partnerSchema, selfSchema } from "../registry/partners.ts";
 
@@ -111,12 +118,7 @@ const keyUseFound = [200, keyUseSchema, "As of now"] as const;
 /** Tests of a partner's endpoint by the operator, and what is seen of it. */
 export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): void {
   const { directory, certifications, certificatesOf, notifications } = parts;
-  const partnerOf = async (text: string) => {
-    const id = readId<"partner">(text);
-    const partner = id && (await directory.find(id));
-    if (partner === undefined) noSuchPartner();
-    return partner;
-  };
+  const partnerOf = (id: string) => requirePartner(directory, id);
   app.get(
     "/operator/v1/partners/:id/certificates",
     operation(viewer.reads, "getPartnerCertificates", "See when the certificates of a partner's callbacks end", {

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type EndpointId, readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
-import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
-import { limit, ofPartner, operations, partnerIdText, responses } from "../operation.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import { limit, ofPartner, operations, type PartnerRoutes, partnerIdText, responses } from "../operation.ts";
 import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { reasonForPartner } from "./partner-attempts.ts";
 

@@ -7,8 +7,8 @@ import { type NotificationId, readId } from "../../ids.ts";
 import { component, componentOf, described } from "../../input/descriptions.ts";
 import { notificationStates } from "../../notification.ts";
 import { historyFormats, historyText, readDay } from "../../notifications/history-export.ts";
-import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
-import { limit, ofPartner, operations, partnerIdText, responses, untilGone } from "../operation.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import { limit, ofPartner, operations, type PartnerRoutes, partnerIdText, responses, untilGone } from "../operation.ts";
 import { operator, partner, partnerReads, viewer } from "../policy.ts";
 import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
 

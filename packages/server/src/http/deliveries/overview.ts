@@ -3,11 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { readId } from "../../ids.ts";
 import { componentOf, described } from "../../input/descriptions.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
-import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
-import { noSuchPartner, operations, partnerParams, responses } from "../operation.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import { operations, type PartnerRoutes, partnerParams, requirePartner, responses } from "../operation.ts";
 import { partnerReads, viewer } from "../policy.ts";
 import { because } from "./notifications.ts";
 import { reasonForPartner } from "./partner-attempts.ts";
@@ -166,10 +165,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
       response: responses([200, figuresSchema, "As of now"], "not_found"),
     }),
     async ({ params, query }) => {
-      const id = readId<"partner">(params.id);
-      if (id === undefined || (await registry.find(id)) === undefined) {
-        noSuchPartner();
-      }
+      const { id } = await requirePartner(registry, params.id);
       return await overview.of(id, query.span);
     },
   );

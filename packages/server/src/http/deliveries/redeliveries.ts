@@ -1,9 +1,16 @@
 import { z } from "zod";
-import { readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { redeliveryProblems } from "../../notifications/notifications.ts";
-import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
-import { noSuchPartner, ofPartner, operations, partnerIdText, partnerParams, responses } from "../operation.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import {
+  ofPartner,
+  operations,
+  type PartnerRoutes,
+  partnerIdText,
+  partnerParams,
+  requirePartner,
+  responses,
+} from "../operation.ts";
 import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { moment, requireNotificationId, summarySchema } from "./notifications.ts";
 import { reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
@@ -215,9 +222,7 @@ export function operatorRedeliveryRoutes(app: HttpApp, { notifications, director
       response: responses([202, summarySchema, "It is due"], "not_found", "no_callback_url"),
     }),
     async (request, reply) => {
-      const id = readId<"partner">(request.params.id);
-      const partner = id && (await directory.find(id));
-      if (partner === undefined) noSuchPartner();
+      const partner = await requirePartner(directory, request.params.id);
       return reply.code(202).send(await notifications.sendTest(partner));
     },
   );

@@ -1,11 +1,9 @@
 import {
   type CardIpn,
-  type Command,
   commands,
   type Field,
   type IpnKind,
   ipnFields,
-  type SettlementIpn,
   settlementListFields,
   statuses,
   type UnsignedIpn,
@@ -23,9 +21,9 @@ import { renderIpn } from "../../ipn/render.ts";
 import type { Transaction } from "../../ledger/store.ts";
 import { notificationStates, registeredUrl } from "../../notification.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
-import type { HttpDependencies, PartnerRoutes } from "../dependencies.ts";
+import type { HttpDependencies } from "../dependencies.ts";
 import { prefersAsync } from "../limits.ts";
-import { answer, operations, responses } from "../operation.ts";
+import { answer, operations, type PartnerRoutes, responses } from "../operation.ts";
 import { partner, partnerReads } from "../policy.ts";
 
 const operation = operations("Commands");
@@ -237,52 +235,8 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
   );
 }
 
-/**
- * A transaction in the partner API: every field of its IPN's table except the signature, and fields that the IPN lacks.
- */
-type TransactionView = (UnsignedIpn<CardIpn> | (UnsignedIpn<SettlementIpn> & AcquirerSaid)) & {
-  readonly command: Command;
-  /** ISO 8601. */
-  readonly createdAt: string;
-  readonly notification: { readonly id: string; readonly state: string } | null;
-  /** The issuer's answer to the chip: only in the answer to the request itself. */
-  readonly emv?: string;
-};
-
-/** The acquirer's answer to a Settlement: section 2.3 has a field for none of it. */
-interface AcquirerSaid {
-  readonly isoResponseCode: string;
-  readonly refId: string;
-  readonly settlementDate: string;
-}
-
 /** A transaction read later: the same, with its batch and its chain. */
-type TransactionDetail = TransactionView & {
-  /**
-   * The batch that a settlement settles. Null for a transaction without one here: a PreAuth, a system command, a
-   * switch's report.
-   */
-  readonly batch: { readonly batchNo: string; readonly state: string } | null;
-  /** The state of its own Reversal. */
-  readonly reversal: "pending" | "done" | "parked" | null;
-  /** The first one and all follow-ups: Voids, completion, Reversals, in order. */
-  readonly chain: readonly ChainLink[];
-};
-
-interface ChainLink {
-  readonly id: string;
-  readonly command: Command;
-  readonly status: string;
-  readonly isoResponseCode: string;
-  readonly amount: string;
-  readonly createdAt: string;
-}
-
-function transactionDetail(
-  transaction: Transaction,
-  chain: readonly Transaction[],
-  settings: PartnerSettings,
-): TransactionDetail {
+function transactionDetail(transaction: Transaction, chain: readonly Transaction[], settings: PartnerSettings) {
   const { batch, facts, reversal } = transaction;
   return {
     ...transactionView(transaction, settings),
@@ -299,7 +253,10 @@ function transactionDetail(
   };
 }
 
-export function transactionView(transaction: Transaction, settings: PartnerSettings): TransactionView {
+/**
+ * A transaction in the partner API: every field of its IPN's table except the signature, and fields that the IPN lacks.
+ */
+export function transactionView(transaction: Transaction, settings: PartnerSettings) {
   const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl, emv } = transaction;
   const ipn = viewOf(facts, settings, callBackUrl ?? registeredUrl(settings, command) ?? "");
   return {
@@ -319,6 +276,7 @@ function viewOf(facts: Transaction["facts"], settings: PartnerSettings, callback
   if (facts.kind === "system") return renderSystem(facts, settings);
   const { ipn, kind } = renderIpn(facts, settings, { callbackUrl });
   if (kind === "card") return ipn;
+  // The acquirer's answer to a Settlement: section 2.3 has a field for none of it.
   const { isoResponseCode = "", refId = "", settlementDate = "" } = facts.fields;
   return { ...ipn, isoResponseCode, refId, settlementDate };
 }

@@ -5,8 +5,7 @@ import { componentOf, described } from "../../input/descriptions.ts";
 import { statementCsv, statementJson } from "../../ledger/statements.ts";
 import type { PartnerSettings } from "../../partners/partner.ts";
 import { dayIn } from "../../time.ts";
-import type { PartnerRoutes } from "../dependencies.ts";
-import { limit, operations, responses } from "../operation.ts";
+import { limit, operations, type PartnerRoutes, responses } from "../operation.ts";
 import { partnerReads } from "../policy.ts";
 
 const time = z.iso.datetime();

@@ -4,8 +4,15 @@ import { ServiceError } from "../../errors.ts";
 import { type KeyId, type PartnerId, readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { apiKeyScopes } from "../../partners/api-keys.ts";
-import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
-import { confirmedProposal, operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import {
+  confirmedProposal,
+  operations,
+  type PartnerRoutes,
+  partnerParams,
+  requirePartnerId,
+  responses,
+} from "../operation.ts";
 import { operator, partnerManages, twoAdmins } from "../policy.ts";
 
 export const scopesSchema = described(

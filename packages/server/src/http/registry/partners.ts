@@ -7,12 +7,13 @@ import type { PartnerSetting, SettingTable } from "../../partners/setting.ts";
 import { defaultSettings, loweredSettings, type PartnerInput, partnerSettings } from "../../partners/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import { pageQuery } from "../deliveries/notifications.ts";
-import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import {
   confirmedProposal,
-  noSuchPartner,
   operations,
+  type PartnerRoutes,
   partnerParams,
+  requirePartner,
   requirePartnerId,
   responses,
 } from "../operation.ts";
@@ -155,11 +156,7 @@ export function operatorPartnerRoutes(
       params: partnerParams,
       response: responses(partnerFound, "not_found"),
     }),
-    async (request) => {
-      const partner = await registry.find(requirePartnerId(request.params.id));
-      if (partner === undefined) noSuchPartner();
-      return partner;
-    },
+    async (request) => await requirePartner(registry, request.params.id),
   );
   app.patch(
     "/operator/v1/partners/:id",

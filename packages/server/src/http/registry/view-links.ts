@@ -6,7 +6,7 @@ import { auditMade } from "../audit-trail.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import { type ViewLinks, viewMinutesMax } from "../callers/view-links.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { noSuchPartner, operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import { operations, partnerParams, requirePartner, requirePartnerId, responses } from "../operation.ts";
 import { operator } from "../policy.ts";
 
 const operation = operations("Partners");
@@ -50,8 +50,7 @@ export function viewLinkRoutes(
       },
     ),
     async (request, reply) => {
-      const partner = await registry.find(requirePartnerId(request.params.id));
-      if (partner === undefined) noSuchPartner();
+      const partner = await requirePartner(registry, request.params.id);
       const { id, token, expiresAt } = viewLinks.make(
         partner.id,
         callers.actor(request).name,
