@@ -151,6 +151,17 @@ describe("listen", () => {
     const after = /--after (\S+)/.exec((await second.ended).stderr)?.[1] ?? "";
 
     await partner.run(sale({ merchantTransId: "second" }));
+    await partner.run(sale({ merchantTransId: "third" }));
+    const silent = createServer();
+    await once(silent.listen(0, "127.0.0.1"), "listening");
+    const place = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const third = line.start(["listen", "--credentials", "partner.json", "--forward", place, "--after", after]);
+    await once(silent, "request");
+    third.interrupt();
+    const { stderr } = await third.ended;
+    silent.closeAllConnections();
+    silent.close();
+    expect(stderr).toContain(`--after ${after}\n`);
     const { code, stdout } = await listen("--after", after, "--count", "1", "--print-ipn").ended;
     expect(code).toBe(0);
     expect(stdout).toContain('"merchantTransId": "second"');

@@ -83,7 +83,10 @@ describe("in Redis", needed, () => {
     expect(await second(received)).toBe("duplicate");
   });
 
-  it("leaves another process's claim unchanged when its own lease expired, and records the IPN", async () => {
+  it.each([
+    ["records the IPN", true],
+    ["records nothing if the function fails", false],
+  ])("leaves another process's claim unchanged when its own lease expired, and %s", async (_, succeeds) => {
     const [sale] = [sampleIpn()];
     const saleVoid = sampleIpn({ command: "VOID", of: sale });
     const release = Promise.withResolvers<void>();
@@ -101,12 +104,14 @@ describe("in Redis", needed, () => {
       return other.promise;
     })(saleVoid.received);
     await otherStarted.promise;
-    release.resolve();
-    await slow;
+    if (succeeds) release.resolve();
+    else release.reject(new Error("it failed"));
+    expect(await slow.catch(() => "failed")).toBe(succeeds ? "processed" : "failed");
     expect(await ioredis.keys("*:claim")).toHaveLength(1);
     other.resolve();
     await others;
-    expect(await deduplicate(redisStore(ioredis))(() => undefined)(sale.received)).toBe("duplicate");
+    const again = await deduplicate(redisStore(ioredis))(() => undefined)(sale.received);
+    expect(again).toBe(succeeds ? "duplicate" : "processed");
   });
 
   it("forgets a chain after its retention, counted from its last IPN", async () => {

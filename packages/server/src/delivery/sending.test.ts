@@ -149,15 +149,20 @@ describe("the outcome of an attempt", () => {
 
   test("hands over the shard of a POST in flight only after that has ended, while its statements fail", async () => {
     // Its outcome is not recorded, either: that keeps no shard.
-    const { time, worker, begun, fitness, shards, answer } = await workerOver({ record: () => new Promise(() => {}) });
+    const { time, worker, begun, mayWrite, fitness, shards, answer } = await workerOver({
+      record: () => new Promise(() => {}),
+    });
     worker.offer(deliveryOf(partnerId), time.ms);
     await time.pass(10);
+    expect(mayWrite[0]?.()).toBe(true);
     shards.isFailing = true;
     await time.pass(12_000);
     expect([worker.isFit, fitness]).toEqual([false, [false]]);
     expect(begun).toHaveLength(1);
     expect(shards.mine.map(({ shard }) => shard)).toEqual([shardOf(partnerId)]);
     expect(worker.owns(partnerId)).toBe(false);
+    // Its lease stands.
+    expect(mayWrite[0]?.()).toBe(false);
     answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     await time.pass(2_000);
     expect(shards.mine).toEqual([]);

@@ -61,7 +61,8 @@ export async function workerOver(
     const state = others.get(id);
     return state === "unknown" ? undefined : ({ ...partner, id, ...(state && { state }) } as Partner);
   };
-  /** Of each attempt that was begun. */
+  /** Of each attempt that was begun: whether its first byte may leave now, and its answer. */
+  const mayWrite: (() => boolean)[] = [];
   const answers: ((attempted: AttemptResult | { readonly postponeMs: number }) => void)[] = [];
   /** The shards of this worker, and the shares of the others. */
   const shards = {
@@ -115,10 +116,11 @@ export async function workerOver(
     homes,
     lease: { current: () => leaseId, remainingMs: () => 5_000 },
     partners: { peek },
-    attempt: async (delivery) => {
+    attempt: async (delivery, _, options) => {
       if (delivery.transactionId !== null) throw new Error("a bug");
       if (delivery.callBackUrl === "not a URL") return { attempt: internalAttempt, next };
       begun.push(delivery);
+      mayWrite.push(options.mayWrite);
       return new Promise((resolve) => {
         answers.push(resolve);
       });
@@ -144,6 +146,7 @@ export async function workerOver(
     pending,
     worker,
     begun,
+    mayWrite,
     troubles,
     begunByTurn,
     fitness,

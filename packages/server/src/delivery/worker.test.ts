@@ -237,9 +237,12 @@ describe("a worker", () => {
   test("looks the URL up when the attempt begins: a change moves no row, and a shut one blocks nobody", async () => {
     const postponed: Postponement[] = [];
     const parked: string[] = [];
-    const { time, worker, begun, circuits } = await workerOver(
+    const { time, pending, worker, begun, circuits } = await workerOver(
       {
-        postpone: async (all) => void postponed.push(...all),
+        async postpone(all) {
+          postponed.push(...all);
+          await broken();
+        },
         park: async (all) => parked.push(...all.map(({ id }) => id)),
       },
       { callBackUrlByCommand: { SALE: tills } },
@@ -255,6 +258,10 @@ describe("a worker", () => {
     expect(begun).toEqual([other]);
     expect(postponed).toEqual([expect.objectContaining({ id: sale.id, delayMs: 4_000 })]);
     expect(parked).toEqual([over.id]);
+    // It could not be postponed: it is read again, and its schedule is over by then.
+    pending.rows = [sale];
+    await time.pass(32_000);
+    expect(parked).toContain(sale.id);
   });
 
   test("sends what has another URL by now from the queue of an endpoint that accepts nothing", async () => {

@@ -378,13 +378,14 @@ describe("an event", () => {
     for (const ending of ["later", "at the stop"]) {
       await pool().query("TRUNCATE events");
       const [failed, recorded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      let isAway = true;
+      let [isAway, isDurable] = [true, false];
       const record = async (events: readonly NewEvent[], alert: boolean) => {
         // Written, and the answer lost.
         if (isAway) await stored.record(events, alert);
         if (isAway) failed.resolve();
         if (isAway) throw new Error("the database is away");
         await stored.record(events, alert);
+        isDurable = true;
         recorded.resolve();
       };
       const pollMs = ending === "later" ? 20 : 600_000;
@@ -392,8 +393,8 @@ describe("an event", () => {
       await alerts.record(event);
       await failed.promise;
       isAway = false;
-      if (ending === "at the stop") await alerts.stop();
-      await recorded.promise;
+      await (ending === "at the stop" ? alerts.stop() : recorded.promise);
+      expect(isDurable, ending).toBe(true);
       expect(await rows(), ending).toHaveLength(1);
     }
   });

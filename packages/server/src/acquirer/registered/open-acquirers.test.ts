@@ -86,18 +86,19 @@ test("a registration is taken up, changed and given up while the service runs", 
 
 test("an answer in flight is waited for, and new messages go over the new link", async () => {
   const { all, registered, links, ended } = await opened();
-  registered.set("first", "1");
+  registered.set("first", "1").set("removed", "1");
   await all.refresh();
-  const inFlight = all.of("first").ask(new Till().sale("tok_approve"), patient);
-  registered.set("first", "2");
+  const inFlight = ["first", "removed"].map((name) => all.of(name).ask(new Till().sale("tok_approve"), patient));
+  registered.set("first", "2").delete("removed");
   await all.refresh();
-  const [old, fresh] = links;
+  const [old, removed, fresh] = links;
   fresh?.goes.resolve();
   expect((await all.of("first").ask(new Till().sale("tok_decline_51"), patient)).responseCode).toBe("51");
-  expect([old?.isClosed, ended[1]]).toEqual([false, false]);
+  expect([old?.isClosed, removed?.isClosed, ended[2]]).toEqual([false, false, false]);
   old?.goes.resolve();
-  expect((await inFlight).responseCode).toBe("00");
-  await expect.poll(() => [old?.isClosed, ended[1]]).toEqual([true, true]);
+  removed?.goes.resolve();
+  expect(await Promise.all(inFlight)).toMatchObject([{ responseCode: "00" }, { responseCode: "00" }]);
+  await expect.poll(() => [old?.isClosed, removed?.isClosed, ended[2]]).toEqual([true, true, true]);
 });
 
 test("a link learns at its end whether another takes its place, or the process stops", async () => {

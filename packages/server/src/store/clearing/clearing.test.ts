@@ -127,3 +127,22 @@ test("a file whose instance died is matched on by another, and each of its lines
   expect(await store.advance(id, 1, 1, 0)).toBe(false);
   await other.clearing.stop();
 });
+
+test("an instance that stops while it looks for what no file has leaves that to be judged", async () => {
+  const stopped = Promise.withResolvers<Promise<void>>();
+  const watched: Parameters<ClearingStore["watch"]>[1][] = [];
+  const { clearing, receive, store } = instance({
+    async watch(...given) {
+      watched.push(given[1]);
+      await store.watch(...given);
+    },
+    async missing() {
+      stopped.resolve(clearing.stop());
+      return [];
+    },
+  });
+  await receive("fourth");
+  await await stopped.promise;
+  // Copied, and not judged further.
+  expect(watched.filter(({ copiedToMs }) => copiedToMs === undefined)).toEqual([]);
+});

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { loseDeadlock } from "../../../../../test/support/locks.ts";
 import { newId, type TransactionId } from "../../ids.ts";
@@ -56,6 +56,15 @@ test("a Reversal is taken by one, and by another once it was held long enough", 
   if (due === undefined) throw new Error("it was taken");
   await reversals.postpone(due, 0, "");
   expect(await taken(id)).toMatchObject({ tries: 2 });
+});
+
+test("a Reversal that another instance is taking at this moment is left to it", async () => {
+  const id = await timedOut();
+  const other = await connections.pool.connect();
+  onTestFinished(() => other.release(true));
+  await other.query("BEGIN");
+  await other.query("UPDATE reversals SET tries = tries + 1 WHERE transaction_id = $1", [id]);
+  expect(await taken(id)).toBeUndefined();
 });
 
 test("a 25 is remembered, whatever is answered later", async () => {

@@ -148,6 +148,14 @@ test("of a partner that registers its terminals, an unknown one is refused and d
   expect(numbersOf(await store.begin(init(tid, { openTerminals: false })))).toEqual(["000001", "000001", "000001"]);
 });
 
+test("a first command that is refused leaves its terminal to the partner whose next one is not", async () => {
+  const [tid, other] = [newTid(), await insertPartner(connections.pool)];
+  const refused = init(tid, { refusal: () => ({ code: "not_voidable", message: "It is no Sale." }) });
+  expect(await store.begin(refused)).toMatchObject({ outcome: "refused" });
+  const theirs = sampleInit(other, leaseId, { tid, sharesTerminals: false });
+  expect(await store.begin(theirs)).toMatchObject({ outcome: "begun" });
+});
+
 describe("a change by another instance between the look and the lock", () => {
   test("a batch that it is closing takes nothing", async () => {
     const tid = newTid();

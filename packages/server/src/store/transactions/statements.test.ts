@@ -135,6 +135,14 @@ test("each completed transaction is a line of one day in the partner's zone, and
   );
 });
 
+test("a batch adds its Sales to what the partner gets, and takes its Voids and Refunds off", async () => {
+  const minor = { saleTotalMinor: "1000", voidTotalMinor: "200", refundTotalMinor: "50" };
+  const batch = { settlementId: "s", currency: "USD", closedAt: new Date(nowMs), ...minor };
+  const books = new Statements({ batches: async () => [batch] } as never, () => nowMs, 400);
+  const { items } = await books.batches(newId(), { limit: 1 });
+  expect(items).toMatchObject([{ saleTotalAmount: "10.00", refundTotalAmount: "0.50", netAmount: "7.50" }]);
+});
+
 test("a day begins and ends where the clocks of its zone do", () => {
   const lengthsOf = (timeZone: string, ...dates: string[]) =>
     dates.map((date) => {
