@@ -6,7 +6,8 @@ import {
   type RestoreStore,
   restoredReason,
 } from "../backups/restores.ts";
-import { idTimeMs, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
+import { idTimeMs, lowestId, type NotificationId } from "../ids.ts";
+import { epochMs } from "./database/along-indexes.ts";
 import type { Database } from "./database/database.ts";
 import { planned } from "./database/statement.ts";
 import { inTransaction } from "./database/transaction.ts";
@@ -63,12 +64,13 @@ const lastRestore = planned<RestoreRow>(`
   SELECT name, ends_at, held_at, held, released_at FROM restores ORDER BY held_at DESC LIMIT 1`);
 
 const heldShares = planned<ShareRow>(`
-  SELECT partner_id, count(*) AS count, count(*) FILTER (WHERE attempts_made > 0 OR round > 0) AS attempted,
+  SELECT partner_id AS "partnerId", count(*) AS count, count(*) FILTER (WHERE attempts_made > 0 OR round > 0) AS attempted,
     min(id::text) AS oldest, max(id::text) AS newest
   FROM parked WHERE reason = $1 GROUP BY partner_id ORDER BY partner_id`);
 
-const heldCommands = planned<HeldRow>(`
-  SELECT partner_id, id, command, req_id, created_at FROM transactions
+const heldCommands = planned<HeldCommand>(`
+  SELECT partner_id AS "partnerId", id, command, req_id AS "reqId", ${epochMs("created_at")} AS "createdAtMs"
+  FROM transactions
   WHERE state = 'INIT' AND command NOT IN ${settlementCommands} AND lease_id < $1
   ORDER BY created_at LIMIT $2`);
 
@@ -80,20 +82,9 @@ interface RestoreRow {
   readonly released_at: Date | null;
 }
 
-interface ShareRow {
-  readonly partner_id: PartnerId;
-  readonly count: number;
-  readonly attempted: number;
+interface ShareRow extends Pick<HeldShare, "partnerId" | "count" | "attempted"> {
   readonly oldest: NotificationId;
   readonly newest: NotificationId;
-}
-
-interface HeldRow {
-  readonly partner_id: PartnerId;
-  readonly id: TransactionId;
-  readonly command: string;
-  readonly req_id: string | null;
-  readonly created_at: Date;
 }
 
 /** Restores of the database from a backup, and what they hold. */
@@ -139,10 +130,8 @@ export class PostgresRestores implements RestoreStore {
 
   async shares(): Promise<readonly HeldShare[]> {
     const rows = await this.#database.homes.gather(({ pool }) => heldShares.rows(pool, [restoredReason]));
-    return rows.map(({ partner_id: partnerId, count, attempted, oldest, newest }) => ({
-      partnerId,
-      count,
-      attempted,
+    return rows.map(({ oldest, newest, ...share }) => ({
+      ...share,
       oldestAtMs: idTimeMs(oldest),
       newestAtMs: idTimeMs(newest),
     }));
@@ -154,13 +143,7 @@ export class PostgresRestores implements RestoreStore {
       name,
     ]);
     const found = await homes.gather((home) => heldCommands.rows(home.pool, [rows[0]?.below ?? null, rowsMax]));
-    return found.slice(0, rowsMax).map((row) => ({
-      partnerId: row.partner_id,
-      id: row.id,
-      command: row.command,
-      reqId: row.req_id,
-      createdAtMs: row.created_at.getTime(),
-    }));
+    return found.slice(0, rowsMax);
   }
 
   async release(name: string): Promise<void> {

@@ -13,7 +13,8 @@ import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { composeWithin, runActing } from "./acting.ts";
 
-const shown = "seq, at_ms, actor, role, token_id, address, action, subject, before, after, hash";
+const columns = "seq, at_ms, actor, role, token_id, address, action, subject, before, after, hash";
+const shown = columns.replace("at_ms", 'at_ms AS "atMs"').replace("token_id", 'token_id AS "tokenId"');
 /** The predecessor of the first entry. */
 const start = "0".repeat(64);
 /** Held by the instance that adds an entry, because each entry contains the hash of the previous one. */
@@ -26,20 +27,6 @@ const dropRows = 5_000;
 const droppable = planned<{ entries: number }>(`
   SELECT count(*)::integer AS entries FROM (SELECT seq, at_ms FROM audit ORDER BY seq LIMIT $2) AS o
   WHERE NOT EXISTS (SELECT FROM audit y WHERE y.seq <= o.seq AND y.at_ms >= $1)`);
-
-interface Row {
-  readonly seq: number;
-  readonly at_ms: number;
-  readonly actor: string;
-  readonly role: string;
-  readonly token_id: string;
-  readonly address: string;
-  readonly action: string;
-  readonly subject: string;
-  readonly before: string;
-  readonly after: string;
-  readonly hash: string;
-}
 
 /** @param after the MAC of the entry before */
 type MacOf = (seq: number, hash: string, after: Buffer | null) => Buffer | null;
@@ -81,7 +68,7 @@ export class PostgresAudit implements AuditStore {
   async search(search: AuditSearch): Promise<readonly AuditRecord[]> {
     const { actor, subject, action, tokenId, address, fromMs, toMs, before, limit } = search;
     const texts = [actor, subject, action, tokenId, address];
-    const { rows } = await this.#pool.query<Row>(
+    const { rows } = await this.#pool.query<AuditRecord>(
       `SELECT ${shown} FROM audit
        WHERE ($1::text IS NULL OR actor = $1) AND ($2::text IS NULL OR subject = $2)
          AND ($3::text IS NULL OR action = $3) AND ($4::text IS NULL OR token_id = $4)
@@ -91,15 +78,15 @@ export class PostgresAudit implements AuditStore {
        ORDER BY seq DESC LIMIT $9`,
       [...texts, fromMs, toMs, before].map((value) => value ?? null).concat(limit),
     );
-    return rows.map(recordOf);
+    return rows;
   }
 
   async following(seq: number, limit: number): ReturnType<AuditStore["following"]> {
-    const { rows } = await this.#pool.query<Row & { mac: Buffer | null }>(
+    const { rows } = await this.#pool.query<AuditRecord & { mac: Buffer | null }>(
       `SELECT ${shown}, mac FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2`,
       [seq, limit],
     );
-    return rows.map((row) => ({ ...recordOf(row), mac: row.mac }));
+    return rows;
   }
 
   async sealedFrom(): Promise<number | undefined> {
@@ -107,7 +94,7 @@ export class PostgresAudit implements AuditStore {
   }
 
   async start(): Promise<Pick<AuditRecord, "seq" | "hash">> {
-    const { rows } = await this.#pool.query<Pick<Row, "seq" | "hash">>("SELECT seq, hash FROM audit_start");
+    const { rows } = await this.#pool.query<Pick<AuditRecord, "seq" | "hash">>("SELECT seq, hash FROM audit_start");
     return rows[0] ?? { seq: 0, hash: start };
   }
 
@@ -136,15 +123,15 @@ function lockAudit(client: PoolClient): Promise<unknown> {
 async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash, macOf: MacOf): Promise<AuditRecord> {
   try {
     await lockAudit(client);
-    const { rows } = await client.query<Pick<Row, "seq" | "hash"> & { readonly mac: Buffer | null }>(
+    const { rows } = await client.query<Pick<AuditRecord, "seq" | "hash"> & { readonly mac: Buffer | null }>(
       "SELECT seq, hash, mac FROM audit ORDER BY seq DESC LIMIT 1",
     );
     const seq = (rows[0]?.seq ?? 0) + 1;
     const record = { ...entry, seq, hash: hash(rows[0]?.hash ?? start, seq) };
-    await client.query(`INSERT INTO audit (${shown}, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, [
-      ...valuesOf(record),
-      macOf(seq, record.hash, rows[0]?.mac ?? null),
-    ]);
+    await client.query(
+      `INSERT INTO audit (${columns}, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+      [...valuesOf(record), macOf(seq, record.hash, rows[0]?.mac ?? null)],
+    );
     return record;
   } catch (error) {
     if (!(error instanceof DatabaseError && error.code === lockNotAvailable)) throw error;
@@ -155,21 +142,4 @@ async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash, 
 function valuesOf(record: AuditRecord): unknown[] {
   const { seq, atMs, actor, role, tokenId, address, action, subject, before, after, hash } = record;
   return [seq, atMs, actor, role, tokenId, address, action, subject, before, after, hash];
-}
-
-function recordOf(row: Row): AuditRecord {
-  const { seq, actor, role, address, action, subject, before, after, hash } = row;
-  return {
-    seq,
-    atMs: row.at_ms,
-    actor,
-    role,
-    tokenId: row.token_id,
-    address,
-    action,
-    subject,
-    before,
-    after,
-    hash,
-  };
 }

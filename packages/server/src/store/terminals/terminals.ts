@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import type { TerminalAcquirerStore } from "../../ledger/terminal-acquirers.ts";
-import type { TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
+import type { FoundTerminal, TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned, prepared } from "../database/statement.ts";
@@ -177,10 +177,12 @@ async function releaseClaims(
   return rows;
 }
 
-const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name, acquirer";
+const columns = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name, acquirer";
+const shown = `tid, mid, merchant_id AS "merchantId", merchant_name AS "merchantName",
+  merchant_address AS "merchantAddress", device_id AS "deviceId", app_name AS "appName", acquirer`;
 
 const insert = `
-  INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+  INSERT INTO terminals (partner_id, ${columns}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 const insertNew = `${insert} ON CONFLICT DO NOTHING RETURNING ${shown}`;
 const upsert = `
   ${insert}
@@ -195,7 +197,7 @@ const lockTerminal = planned("SELECT FROM terminals WHERE partner_id = $1 AND ti
 
 // A terminal is busy if a transaction of its batch counts or is in flight, or a PreAuth can still be completed. Nothing
 // begins on it while its row is locked.
-const terminalState = planned<TerminalRow & { readonly is_busy: boolean }>(`
+const terminalState = planned<Terminal & { readonly is_busy: boolean }>(`
   SELECT ${shown}, r.batch_closing
       OR EXISTS (SELECT FROM transactions t
         WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND t.state = 'SUCCESS'
@@ -218,19 +220,8 @@ const findAcquirer = prepared<{ acquirer: string }>(
 
 const registeredDevice = prepared("SELECT FROM terminals WHERE partner_id = $1 AND device_id = $2 LIMIT 1");
 
-interface TerminalRow {
-  readonly tid: string;
-  readonly mid: string;
-  readonly merchant_id: string;
-  readonly merchant_name: string;
-  readonly merchant_address: string;
-  readonly device_id: string;
-  readonly app_name: string;
-  readonly acquirer: string;
-}
-
 /** A terminal that was claimed, and then not used. */
-const unnamed = { merchant_id: "", merchant_name: "", merchant_address: "", device_id: "", app_name: "" };
+const unnamed = { merchantId: "", merchantName: "", merchantAddress: "", deviceId: "", appName: "" };
 
 /** Registered terminals in PostgreSQL; their numbers are assigned with each command. */
 export function postgresTerminals(homes: Homes): TerminalStore & TerminalAcquirerStore {
@@ -241,7 +232,7 @@ export function postgresTerminals(homes: Homes): TerminalStore & TerminalAcquire
       holder,
       async (client) => {
         const known = await lockState(client, holder, tid, preAuthDays);
-        if (known?.is_busy || !(await transferClaim(client, terminal, holder, to))) return false;
+        if (known?.isBusy || !(await transferClaim(client, terminal, holder, to))) return false;
         // A row without a claim would let the holder use the terminal further.
         await client.query("DELETE FROM terminals WHERE partner_id = $1 AND tid = $2 AND mid = $3 AND acquirer = $4", [
           holder,
@@ -294,11 +285,11 @@ export function postgresTerminals(homes: Homes): TerminalStore & TerminalAcquire
         partnerId,
         async (client) => {
           const known = await lockState(client, partnerId, tid, preAuthDays);
-          if (known?.is_busy) return { outcome: "busy" };
+          if (known?.isBusy) return { outcome: "busy" };
           const [claim] = await releaseClaims(client, partnerId, tid);
           await client.query("DELETE FROM terminals WHERE partner_id = $1 AND tid = $2", [partnerId, tid]);
-          const row = known ?? (claim && { ...unnamed, tid, ...claim });
-          return row === undefined ? { outcome: "not_found" } : { outcome: "removed", terminal: readTerminal(row) };
+          const terminal = known?.terminal ?? (claim && { ...unnamed, tid, ...claim });
+          return terminal === undefined ? { outcome: "not_found" } : { outcome: "removed", terminal };
         },
         ({ outcome }) => outcome === "removed",
       ),
@@ -310,28 +301,28 @@ export function postgresTerminals(homes: Homes): TerminalStore & TerminalAcquire
     },
 
     async find(partnerId, tid) {
-      const { rows } = await seen(homes.of(partnerId).pool).query<TerminalRow>(
+      const { rows } = await seen(homes.of(partnerId).pool).query<Terminal>(
         `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`,
         [partnerId, tid],
       );
-      return rows[0] && readTerminal(rows[0]);
+      return rows[0];
     },
 
     async list(partnerId, after, limit) {
       const { rows } = await homes
         .of(partnerId)
-        .pool.query<TerminalRow>(
+        .pool.query<Terminal>(
           `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid > $2 ORDER BY tid LIMIT $3`,
           [partnerId, after ?? "", limit],
         );
-      return rows.map(readTerminal);
+      return rows;
     },
 
     async search(text, limit) {
       const answers = await Promise.all(
         homes.all.map(({ pool }) =>
-          pool.query<TerminalRow & { partner_id: PartnerId }>(
-            `SELECT partner_id, ${shown} FROM terminals
+          pool.query<FoundTerminal>(
+            `SELECT partner_id AS "partnerId", ${shown} FROM terminals
              WHERE tid = $1 OR mid = $1 OR starts_with(lower(merchant_name), lower($1))
              ORDER BY tid, partner_id LIMIT $2`,
             [text, limit],
@@ -339,7 +330,7 @@ export function postgresTerminals(homes: Homes): TerminalStore & TerminalAcquire
         ),
       );
       const rows = answers.flatMap((answer) => answer.rows).sort((a, z) => (a.tid < z.tid ? -1 : 1));
-      return rows.slice(0, limit).map((row) => ({ ...readTerminal(row), partnerId: row.partner_id }));
+      return rows.slice(0, limit);
     },
   };
 }
@@ -349,29 +340,18 @@ export async function isRegisteredDevice(homes: Homes, partnerId: PartnerId, dev
   return (await registeredDevice.run(homes.of(partnerId).engine, [partnerId, deviceId])) > 0;
 }
 
-function readTerminal(row: TerminalRow): Terminal {
-  return {
-    tid: row.tid,
-    mid: row.mid,
-    merchantId: row.merchant_id,
-    merchantName: row.merchant_name,
-    merchantAddress: row.merchant_address,
-    deviceId: row.device_id,
-    appName: row.app_name,
-    acquirer: row.acquirer,
-  };
-}
-
 /** Nothing begins on the terminal until the transaction ends. */
 async function lockState(
   client: PoolClient,
   partnerId: PartnerId,
   tid: string,
   preAuthDays: number,
-): Promise<(TerminalRow & { readonly is_busy: boolean }) | undefined> {
+): Promise<{ readonly terminal: Terminal; readonly isBusy: boolean } | undefined> {
   await lockTerminal.run(client, [partnerId, tid]);
   const row = await terminalState.first(client, [partnerId, tid, preAuthDays]);
-  return row;
+  if (row === undefined) return undefined;
+  const { is_busy: isBusy, ...terminal } = row;
+  return { terminal, isBusy };
 }
 
 async function upsertUnderLock(
@@ -382,8 +362,8 @@ async function upsertUnderLock(
 ): Promise<UpsertedTerminal> {
   const { tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer } = terminal;
   const known = await lockState(client, partnerId, tid, preAuthDays);
-  const moves = known !== undefined && (known.mid !== mid || known.acquirer !== acquirer);
-  if (moves && known.is_busy) return { outcome: "busy" };
+  const moves = known !== undefined && (known.terminal.mid !== mid || known.terminal.acquirer !== acquirer);
+  if (moves && known.isBusy) return { outcome: "busy" };
   // Held until the terminal's row is written: a removal of the acquirer waits, and then finds it in use.
   const named = acquirer === "" ? 1 : await acquirerByName.run(client, [acquirer]);
   if (named !== 1) return { outcome: "no_such_acquirer" };
@@ -394,8 +374,8 @@ async function upsertUnderLock(
     return { outcome: "taken", holder: holder.partnerId, isRegistered: holder.isRegistered };
   }
   const values = [partnerId, tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer];
-  const { rows } = await client.query<TerminalRow>(known === undefined ? insertNew : upsert, values);
+  const { rows } = await client.query<Terminal>(known === undefined ? insertNew : upsert, values);
   // Its first command has inserted it meanwhile.
   if (rows.length === 0) return await upsertUnderLock(client, partnerId, terminal, preAuthDays);
-  return { outcome: "put", terminal: rows.map(readTerminal)[0] ?? terminal };
+  return { outcome: "put", terminal: rows[0] ?? terminal };
 }
