@@ -176,6 +176,17 @@ test("a clearing file is matched with the ledger, and each difference is an exce
   expect(twice).toMatchObject({ transactionId: agreed.id, differences: [{ field: "line" }] });
 });
 
+test("a Sale stands while its Void is in doubt: the bank's line matches it, and one without a line is missing there", async () => {
+  const [listed, missing] = [await sell("7100"), await sell("7200")];
+  for (const { id } of [listed, missing]) await run({ command: "VOID", transactionId: id });
+  const ids = [listed.id, missing.id];
+  const inDoubt = "UPDATE transactions SET successor_state = 'in_doubt' WHERE id = ANY ($1) RETURNING id";
+  expect(await queryHomes(service.database, inDoubt, [ids])).toHaveLength(2);
+  for (const one of [listed, missing]) await ofTheBank(one);
+  expect(await matched([line("S", listed, "7100")])).toMatchObject({ matched: 1, different: 0 });
+  expect(await exceptions(`&transaction=${missing.id}`)).toMatchObject([{ kind: "missing_there", state: "open" }]);
+});
+
 test("an exception is worked off once, with a reason that the audit keeps", async () => {
   const sold = await sale("9000");
   await matched([]);

@@ -1,4 +1,5 @@
 import { currencyDecimals, isCharging } from "@paybell/contract";
+import { minorOf } from "../commands/amount.ts";
 import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import { zoneFormat } from "../time.ts";
 import type { ClearingLayout, ClearingLine, LineKind } from "./read-file.ts";
@@ -59,7 +60,7 @@ function differencesOf(
 ): ClearingDifference[] {
   // A fee or a chargeback is about a transaction; its amount and its day are its own.
   if (line.kind === "fee" || line.kind === "chargeback") return [];
-  const minor = minorOf(one);
+  const minor = `${minorOf(one.amount, currencyDecimals(one.currency) ?? 0) ?? one.amount}`;
   const dayHere = dayOf(one.atMs, timeZone);
   const daysLater = (Date.parse(line.day) - Date.parse(dayHere)) / dayMs;
   const daysMax = Math.max(1, section.daysMax);
@@ -96,13 +97,6 @@ function stateOf(
 /** A value that one side lacks is no difference. */
 function isEqual(here: string, there: string): boolean {
   return here === "" || there === "" || here === there;
-}
-
-function minorOf({ amount, currency }: ClearingCandidate): string {
-  const decimals = currencyDecimals(currency) ?? 0;
-  const [whole = "", fraction = ""] = amount.split(".");
-  const digits = whole + fraction.padEnd(decimals, "0");
-  return /^\d+$/.test(digits) ? `${BigInt(digits)}` : amount;
 }
 
 export function dayOf(atMs: number, timeZone: string): string {

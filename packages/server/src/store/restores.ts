@@ -11,7 +11,7 @@ import { epochMs } from "./database/along-indexes.ts";
 import type { Database } from "./database/database.ts";
 import { planned } from "./database/statement.ts";
 import { inTransaction } from "./database/transaction.ts";
-import { settlementCommands } from "./transactions/command-lists.ts";
+import { settlementCommands } from "./transactions/conditions.ts";
 
 /** An instance runs on the database whose deliveries are to be held. */
 class InstancesRunning extends Error {

@@ -4,7 +4,7 @@ import type { ClearingLine } from "../../clearing/read-file.ts";
 import type { ClaimedFile, ClearingException, ClearingFile } from "../../clearing/store.ts";
 import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
-import { commandsInSql } from "../transactions/command-lists.ts";
+import { commandsInSql, isSlow, isUntimed, isVoided } from "../transactions/conditions.ts";
 
 export interface CandidateRow extends Omit<ClearingCandidate, "atMs"> {
   readonly nth: number;
@@ -42,8 +42,6 @@ export const advance = planned(`
     due_at = now() + $4 * interval '1 millisecond'
   WHERE id = $1 AND next_chunk = $2 AND state = 'matching'`);
 
-const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
-const isSlow = "t.completed_at - t.created_at > interval '10 minutes'";
 const completed = `
     SELECT t.partner_id, t.id, t.acquirer, t.facts, t.completed_at FROM transactions t
     WHERE t.partner_id = p.id AND t.acquirer = $1 AND t.completed_at >= $4 AND t.completed_at < $5
@@ -75,7 +73,7 @@ const candidate = `
   b.partner_id AS "partnerId", b.transaction_id AS id, t.notification_id AS "notificationId", t.command, t.state,
   t.reversal_state AS reversal, b.ref_id AS "refId", b.trace_no AS trace, b.amount, b.currency, b.completed_at,
   CASE WHEN t.state = 'ERROR' THEN t.facts #>> '{fields,isoResponseCode}' ELSE '00' END AS "isoResponseCode",
-  t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT NULL AS "isVoided"`;
+  ${isVoided} AS "isVoided"`;
 const linesGiven = `
   unnest($2::integer[], $3::text[], $4::text[], $5::text[], $6::text[]) AS l (nth, ref_id, trace_no, tid, day)`;
 // A limit keeps the order: from the line to its few candidates, each by a key. Measured: planned while the books were
@@ -149,7 +147,7 @@ export const missing = planned<CandidateRow>(`
   FROM clearing_books b ${ofTransaction}
   WHERE b.acquirer = $1 AND b.completed_at >= $2 AND b.completed_at < $3 AND t.state = 'SUCCESS'
     AND t.command IN ${commandsInSql([...chargingCommands, "REFUND"])} AND t.reversal_state IS NULL
-    AND t.successor_command IS DISTINCT FROM 'VOID'
+    AND NOT ${isVoided}
     AND NOT EXISTS (
       SELECT FROM clearing_matches m WHERE m.partner_id = b.partner_id AND m.transaction_id = b.transaction_id)
     AND NOT EXISTS (

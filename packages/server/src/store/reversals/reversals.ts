@@ -6,6 +6,7 @@ import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
 import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
+import { answerable } from "../transactions/conditions.ts";
 
 const claim = dueClaim<DueReversal>({
   table: "reversals",
@@ -96,7 +97,7 @@ const undecided = prepared<Undecided>(`
     SELECT r.tid, r.created_at, r.state FROM reversals r
     WHERE r.partner_id = t.partner_id AND r.transaction_id = t.id LIMIT 1) AS r
   WHERE t.reversal_state IS NOT NULL AND t.facts #>> '{fields,traceNo}' = $2 AND ($1 = '' OR r.tid = $1)
-    AND (r.created_at > now() - interval '2 days' OR r.state <> 'DONE')
+    AND (r.created_at > now() - ${answerable} OR r.state <> 'DONE')
   UNION ALL
   SELECT t.partner_id, t.id FROM transactions t
   WHERE t.state = 'INIT' AND t.origin = 'command' AND ($1 = '' OR t.tid = $1)

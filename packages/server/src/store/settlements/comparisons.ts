@@ -8,7 +8,7 @@ import type { Homes } from "../database/homes.ts";
 import { planned, prepared } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
-import { commandsInSql } from "../transactions/command-lists.ts";
+import { commandsInSql } from "../transactions/conditions.ts";
 
 const claim = dueClaim<DueComparison>({
   table: "transactions",

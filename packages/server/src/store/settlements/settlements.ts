@@ -15,7 +15,7 @@ import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { sixDigits } from "../terminals/sequences.ts";
-import { commandsInSql } from "../transactions/command-lists.ts";
+import { commandsInSql, isVoided } from "../transactions/conditions.ts";
 
 const due = `r.id, r.kind, r.tid, r.batch_id AS "batchId", r.step, r.is_uploaded AS "isUploaded",
     r.uploaded_up_to AS "uploadedUpTo", r.tries`;
@@ -90,7 +90,7 @@ const countBatch = prepared<TotalsInJson>(`
 const listEntries = prepared<Omit<BatchEntry, "amountMinor"> & { amountText: string }>(`
   SELECT t.id, t.chain_id AS "chainId", t.command, t.facts -> 'fields' AS fields,
     t.amount_minor::text AS "amountText", t.currency,
-    t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done' AS voided
+    ${isVoided} AS voided
   FROM transactions t
   WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
     AND t.reversal_state IS DISTINCT FROM 'done'
@@ -101,7 +101,7 @@ const listCounted = prepared<{ reqId: string; refNo: string }>(`
     FROM transactions t
     WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.command IN ${sales} AND t.state = 'SUCCESS'
       AND t.reversal_state IS DISTINCT FROM 'done'
-      AND NOT (t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done')
+      AND NOT ${isVoided}
     ORDER BY t.id`);
 
 const lateOf = prepared<{ late: LateSettlement }>(`

@@ -4,6 +4,7 @@ import type { BatchEnd, Completion } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
 import { prepared } from "../database/statement.ts";
 import { figuresOf, totalsInJson } from "../settlements/settlements.ts";
+import { answerable } from "./conditions.ts";
 
 interface Held {
   readonly partnerId: PartnerId;
@@ -78,7 +79,7 @@ const reopenBatch = prepared(`
         jsonb_build_object('now', extract(epoch FROM now()) * 1000))
       || jsonb_build_object('id', s.id, 'batchId', s.batch_id, 'isUploaded', s.is_uploaded, 'traceNo', s.trace_no,
         'atMs', extract(epoch FROM s.numbered_at) * 1000, 'totals', $4::jsonb,
-        'untilMs', extract(epoch FROM now() + interval '2 days') * 1000)
+        'untilMs', extract(epoch FROM now() + ${answerable}) * 1000)
       ELSE t.unanswered_settlements END
   FROM settlements s
   WHERE t.partner_id = $1 AND t.tid = $2 AND s.partner_id = $1 AND s.id = $3`);

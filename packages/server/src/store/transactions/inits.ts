@@ -18,7 +18,7 @@ import {
   terminalOf,
 } from "../terminals/sequences.ts";
 import { type Claimed, claimTerminals, dropUnusedClaims } from "../terminals/terminals.ts";
-import { settlementCommands } from "./command-lists.ts";
+import { settlementCommands } from "./conditions.ts";
 import { lockOriginals, reserveOriginals } from "./originals.ts";
 
 // One look-up each, in this order. Measured: a plan made while the table was empty, and kept by its connection, read

@@ -12,7 +12,7 @@ import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
-import { commandsInSql, settlementCommands, voidedCommand } from "./command-lists.ts";
+import { commandsInSql, isUntimed, settlementCommands, voidedCommand } from "./conditions.ts";
 import { withChain } from "./transactions.ts";
 
 interface Shown {
@@ -168,7 +168,6 @@ const settlement = `
   LEFT JOIN terminals l ON l.partner_id = p.id AND l.tid = x.tid AND l.late_settlement ->> 'settlementId' = x.id::text
   LIMIT 1`;
 
-const untimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 const money = (name: string, condition: string) => `
   count(*) FILTER (WHERE ${condition})::integer AS "${name}Quantity",
   coalesce(sum(t.amount_minor) FILTER (WHERE ${condition}), 0)::text AS "${name}TotalMinor"`;
@@ -185,9 +184,9 @@ const merchants = `
     count(*) FILTER (WHERE t.state = 'ERROR')::integer AS "declinedQuantity"
   FROM partners p
   CROSS JOIN LATERAL (
-    SELECT * FROM transactions t WHERE t.partner_id = p.id AND t.id >= $2::uuid AND t.id < $3::uuid AND NOT (${untimed})
+    SELECT * FROM transactions t WHERE t.partner_id = p.id AND t.id >= $2::uuid AND t.id < $3::uuid AND NOT (${isUntimed})
     UNION ALL
-    SELECT * FROM transactions t WHERE t.partner_id = p.id AND ${untimed}
+    SELECT * FROM transactions t WHERE t.partner_id = p.id AND ${isUntimed}
       AND t.created_at >= to_timestamp($4 / 1000.0) AND t.created_at < to_timestamp($5 / 1000.0)) AS t
   WHERE ($1::uuid IS NULL OR p.id = $1) AND NOT t.is_tombstone
     AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REFUND"])}

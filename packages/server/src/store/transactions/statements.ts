@@ -3,7 +3,7 @@ import { highestId, lowestId, nilId, type PartnerId } from "../../ids.ts";
 import type { ClosedBatch, OwnSearch, SettlementRow, StatementRow, StatementStore } from "../../ledger/statements.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
-import { commandsInSql, voidedCommand } from "./command-lists.ts";
+import { commandsInSql, isSlow, isUntimed, voidedCommand } from "./conditions.ts";
 
 const pageRows = 500;
 /** Clocks of instances differ by less: an id has the time of one, and created_at that of the database. */
@@ -11,8 +11,6 @@ const clockSkewMs = 3_600_000;
 const soonMs = 600_000;
 
 const commands = commandsInSql(notifiedCommands);
-const isSlow = "t.completed_at - t.created_at > interval '10 minutes'";
-const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 const columns = `
   t.id, t.command, t.state, t.original_id AS "originalId", t.notification_id AS "notificationId", t.req_id AS "reqId",
   t.facts -> 'fields' AS fields, ${voidedCommand} AS "originalCommand"`;

@@ -6,7 +6,7 @@ import type { NotificationState } from "../../notification.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
-import { settlementCommands } from "./command-lists.ts";
+import { settlementCommands } from "./conditions.ts";
 import { Inits, type InitsOptions } from "./inits.ts";
 
 // Named columns: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
