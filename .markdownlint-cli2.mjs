@@ -20,5 +20,5 @@ export default {
   },
   customRules: [relativeLinks],
   globs: ["**/*.md"],
-  ignores: ["**/node_modules/**", "**/dist/**", "test/contract/**", "test/support/document-fixtures/**"],
+  ignores: ["**/node_modules/**", "**/dist/**", "test/support/document-fixtures/**"],
 };

@@ -104,7 +104,12 @@ function refusalOf(root: string, version: string): string | undefined {
 
 /** The newest version with a date in the changelog; undefined before the first release. */
 export function lastReleased(changelog: string): string | undefined {
-  return /^## (\d+\.\d+\.\d+), \d{4}-\d{2}-\d{2}$/m.exec(changelog)?.[1];
+  return releasedVersions(changelog)[0];
+}
+
+/** The versions with a date in the changelog, the newest first. */
+export function releasedVersions(changelog: string): readonly string[] {
+  return [...changelog.matchAll(/^## (\d+\.\d+\.\d+), \d{4}-\d{2}-\d{2}$/gm)].map(([, version = ""]) => version);
 }
 
 /** The section of the changelog that collects the next version's lines. */
@@ -113,11 +118,11 @@ function notesOf(changelog: string): string {
   return `${section.replace("## Unreleased\n", "").trim()}\n`;
 }
 
-/** Writes a commit's files into a new folder. */
-export function extractCommit(root: string, commit: string, folder: string): void {
+/** Writes a commit's files into a new folder. @param paths the only ones; default: all */
+export function extractCommit(root: string, commit: string, folder: string, paths: readonly string[] = []): void {
   mkdirSync(folder, { recursive: true });
   const archive = `${folder}.tar`;
-  execFileSync("git", ["archive", `--output=${archive}`, commit], { cwd: root });
+  execFileSync("git", ["archive", `--output=${archive}`, commit, ...paths], { cwd: root });
   execFileSync("tar", ["-xf", archive, "-C", folder]);
   rmSync(archive);
 }

@@ -3,8 +3,8 @@ import { join } from "node:path";
 
 // Generated or installed folders.
 const FOLDERS_NOT_OURS = new Set(["node_modules", "dist", ".git", ".paybell", "coverage"]);
-// Receivers that partners have are never changed. These are named by their whole path, so that no other folder can hide.
-const PATHS_NOT_OURS = new Set(["bench/results", "test/contract/0.1.0"]);
+// Named by its whole path, so that no other folder can hide.
+const PATHS_NOT_OURS = new Set(["bench/results"]);
 
 /** Every file and folder of the project below `root`, as paths from `root` with `/`, in a stable order. */
 export function listTree(root: string): { files: string[]; folders: string[] } {

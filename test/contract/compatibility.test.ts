@@ -1,6 +1,9 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { ciphers, encodings, type Signing, wireNames } from "@paybell/contract";
 import { receiver } from "@paybell/partner";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { makeEnvelope } from "../../packages/server/src/delivery/envelope.ts";
 import { newId } from "../../packages/server/src/ids.ts";
 import type { IpnFacts } from "../../packages/server/src/ipn/facts.ts";
@@ -8,7 +11,8 @@ import { testSale } from "../../packages/server/src/notifications/sample.ts";
 import { partnerSnapshot } from "../../packages/server/src/partners/partner.fixture.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import { type PartnerSettings, partnerSettings } from "../../packages/server/src/partners/settings.ts";
-import * as library from "./0.1.0/library.js";
+import { extractCommit } from "../../scripts/release.ts";
+import { findReleases } from "../upgrade/old-version.ts";
 
 const nowMs = Date.UTC(2026, 10, 21, 1, 2, 3);
 
@@ -133,11 +137,29 @@ test("every setting of a partner is varied here, or does not change what is sent
   expect([...Object.keys(varied), ...combined, ...without].sort()).toEqual(Object.keys(partnerSettings).sort());
 });
 
-test("the library of 0.1.0 accepts an IPN of today, with the same content", () => {
-  expect(sent.length).toBeGreaterThan(250);
-  for (const { partner, about, body, headers } of sent) {
-    const options = optionsOf(partner);
-    const opened = library.receiver(options).open(body, headers);
-    expect(opened.ipn, about).toEqual(receiver(options).open(body, headers).ipn);
-  }
-});
+/** What partners installed when the release of this commit was current. */
+async function libraryOf(commit: string): Promise<{ readonly receiver: typeof receiver }> {
+  const folder = mkdtempSync(join(tmpdir(), "paybell-contract-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const tree = join(folder, "tree");
+  extractCommit(join(import.meta.dirname, "../.."), commit, tree, ["packages/contract", "packages/partner"]);
+  // It must not find the contract of today.
+  mkdirSync(join(tree, "node_modules/@paybell"), { recursive: true });
+  symlinkSync("../../packages/contract", join(tree, "node_modules/@paybell/contract"));
+  return await import(join(tree, "packages/partner/src/index.ts"));
+}
+
+test.for(findReleases())(
+  "the library of $title accepts an IPN of today, with the same content",
+  async ({ commit }, { skip }) => {
+    if (commit === undefined) return skip();
+    const library = await libraryOf(commit);
+    expect(library.receiver).not.toBe(receiver);
+    expect(sent.length).toBeGreaterThan(250);
+    for (const { partner, about, body, headers } of sent) {
+      const options = optionsOf(partner);
+      const opened = library.receiver(options).open(body, headers);
+      expect(opened.ipn, about).toEqual(receiver(options).open(body, headers).ipn);
+    }
+  },
+);

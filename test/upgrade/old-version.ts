@@ -14,7 +14,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { inject } from "vitest";
-import { extractCommit, lastReleased } from "../../scripts/release.ts";
+import { extractCommit, releasedVersions } from "../../scripts/release.ts";
 import { git } from "../../scripts/tests/selection.ts";
 import { withAdmin } from "../support/database.ts";
 
@@ -33,15 +33,22 @@ export interface OldVersion {
   readonly commit: string | undefined;
 }
 
-/**
- * The version that is upgraded: the newest release in this history or, before the first, this commit. A release is
- * found by its tag, or by the subject of its commit, because a clone may lack the tags.
- *
- * @throws Error if the whole history is here and the release is not in it
- */
+/** The version that is upgraded: the newest release in this history or, before the first, this commit. */
 export function findOldVersion(): OldVersion {
-  const released = lastReleased(readFileSync(join(root, "CHANGELOG.md"), "utf8"));
-  if (released === undefined) return titled("unreleased", git(root, "rev-parse", "HEAD"));
+  const [newest] = findReleases();
+  return newest ?? titled("unreleased", git(root, "rev-parse", "HEAD"));
+}
+
+/**
+ * Every release, the newest first. Each is found by its tag, or by the subject of its commit, because a clone may lack the tags.
+ *
+ * @throws Error if the whole history is here and a release is not in it
+ */
+export function findReleases(): readonly OldVersion[] {
+  return releasedVersions(readFileSync(join(root, "CHANGELOG.md"), "utf8")).map(findRelease);
+}
+
+function findRelease(released: string): OldVersion {
   const subject = `^release: ${released.replaceAll(".", "\\.")}$`;
   const found =
     git(root, "rev-parse", "--verify", "--quiet", `refs/tags/v${released}^{commit}`) ||

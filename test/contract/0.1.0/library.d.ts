@@ -1,1 +1,0 @@
-export declare const receiver: typeof import("@paybell/partner").receiver;
