@@ -59,15 +59,16 @@ describe("the rules for Prometheus", () => {
     expectKnown(rules.map(({ expr }) => expr).filter((expr) => !expr.startsWith("up{")));
   });
 
-  test("have each a section in the runbook, and each section is of an alert", () => {
+  test("have each a section in the runbook, with severity, when it is over and when to escalate, and no other has one", () => {
     const runbook = readFileSync(join(repository, "docs/operator/runbook.md"), "utf8");
-    const sections = [...runbook.matchAll(/^## (Paybell\w+)$/gm)].map(([, name]) => name);
-    expect(sections).toEqual(rules.map(({ alert }) => alert));
-    for (const { alert, annotations } of rules) expect(annotations.runbook_url).toMatch(`#${alert.toLowerCase()}`);
-    const rows = [...runbook.matchAll(/^\| \[(Paybell\w+)\]\(#(\w+)\) \| (\w+) \|(?: [^|]+ \|){4}$/gm)];
-    expect(rows.map(([, ...cells]) => cells)).toEqual(
-      rules.map(({ alert, labels }) => [alert, alert.toLowerCase(), labels.severity]),
+    const sections = [...runbook.matchAll(/^## (Paybell\w+)\n\n\*\*(Page|Ticket)\.\*\* ([\s\S]*?)(?=\n## )/gm)];
+    expect(sections.map(([, alert, severity]) => [alert, severity?.toLowerCase()])).toEqual(
+      rules.map(({ alert, labels }) => [alert, labels.severity]),
     );
+    for (const [, alert, , text] of sections) {
+      expect(text, alert).toMatch(/\*\*Over\*\*:\s.*\*\*Escalate\*\*\s/s);
+    }
+    for (const { alert, annotations } of rules) expect(annotations.runbook_url).toMatch(`#${alert.toLowerCase()}`);
   });
 
   test("stand in one catalogue with the kinds of events that the service sends", () => {
