@@ -152,7 +152,7 @@ async function libraryOf(commit: string): Promise<{ readonly receiver: typeof re
 test.for(findReleases())(
   "the library of $title accepts an IPN of today, with the same content",
   async ({ commit }, { skip }) => {
-    if (commit === undefined) return skip();
+    if (commit === undefined) return skip("a shallow clone lacks the commit");
     const library = await libraryOf(commit);
     expect(library.receiver).not.toBe(receiver);
     expect(sent.length).toBeGreaterThan(250);
