@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { client } from "@paybell/partner/client";
 import { afterAll, expect, test } from "vitest";
-import { startTestService } from "./support/service.ts";
+import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
+import { reportedSale, sale } from "./support/commands.ts";
+import { eventually, startTestService, type TestPartner } from "./support/service.ts";
 
 const service = await startTestService();
 afterAll(() => service.stop());
@@ -16,14 +18,14 @@ test("a partner gets its batches, settlements and the statement of a day, each t
     return body as { id: string; notification: { id: string } };
   };
   const card = { token: "tok_approve", number: "411111******1111", scheme: "VISA", swipeType: "M" };
-  const sale = (amount: string, merchantTransId: string, token = card.token) =>
+  const sell = (amount: string, merchantTransId: string, token = card.token) =>
     run({ command: "SALE", amount, currency: "USD", merchantTransId, ...terminal, card: { ...card, token } });
-  const kept = await sale("12.50", "order-1");
-  const voided = await sale("7.50", "=2+2");
+  const kept = await sell("12.50", "order-1");
+  const voided = await sell("7.50", "=2+2");
   await run({ command: "VOID", transactionId: voided.id });
-  const declined = await sale("1.00", "order-3", "tok_decline_51");
+  const declined = await sell("1.00", "order-3", "tok_decline_51");
   const settlement = await run({ command: "SETTLEMENT", merchantTransId: "settle-1", ...terminal });
-  const reversed = await sale("3.00", "order-4");
+  const reversed = await sell("3.00", "order-4");
   await run({ command: "REVERSAL", transactionId: reversed.id });
 
   const api = client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
@@ -86,4 +88,148 @@ test("a day that is none, has not begun, or is no longer kept is refused", async
   expect(await get("2020-01-01")).toMatchObject({ status: 404, code: "not_found" });
   const { body } = await partner.call("GET", "/v1/batches?from=yesterday");
   expect(body).toMatchObject({ status: 400, errors: [{ field: "from" }] });
+});
+
+/** What the statements since then say that was moved, with their lines. */
+async function movedSince(partner: TestPartner, began: Date) {
+  const api = client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
+  const dates = new Set([began, new Date()].map((time) => time.toISOString().slice(0, 10)));
+  const statements = await Promise.all([...dates].map((date) => api.getStatement(date)));
+  const lines = statements.flatMap((statement) => statement.lines);
+  const totals = statements.flatMap((statement) => statement.totals);
+  expect(lines.reduce((sum, { movement }) => sum + Number(movement), 0)).toBe(
+    totals.reduce((sum, { netAmount }) => sum + Number(netAmount), 0),
+  );
+  return { net: totals.reduce((sum, { netAmount }) => sum + Number(netAmount), 0), lines };
+}
+
+interface Reported {
+  readonly command: string;
+  /** The place of its original in the list. */
+  readonly of?: number;
+  readonly amount?: string;
+  readonly status?: "ERROR";
+}
+const preAuth = { command: "PREAUTH", amount: "100" };
+const complete = { command: "PREAUTH_COMPLETE", amount: "80" };
+const paid = { command: "SALE", amount: "50" };
+const failed = { ...paid, status: "ERROR" } as const;
+const voided = { command: "VOID", amount: "50", of: 0 };
+const reversal = { command: "REVERSAL", of: 0 };
+
+test.each<readonly [string, number, readonly Reported[]]>([
+  ["a Sale", 50, [paid]],
+  ["a reversed Sale", 0, [paid, reversal]],
+  ["a Sale that is reversed twice", 0, [paid, reversal, reversal]],
+  ["a Sale whose Reversal failed", 50, [paid, { ...reversal, status: "ERROR" }]],
+  ["a failed Sale that is reversed", 0, [failed, reversal]],
+  ["a failed Sale that is voided", 0, [failed, voided]],
+  ["a voided Sale", 0, [paid, voided]],
+  ["a Sale whose Void is reversed", 50, [paid, voided, { ...reversal, of: 1 }]],
+  ["a Sale whose second Void stands", 0, [paid, voided, { ...reversal, of: 1 }, voided]],
+  ["a voided Sale that is reversed", 0, [paid, voided, reversal]],
+  ["a reversed Sale that is voided", 0, [paid, reversal, voided]],
+  ["a Sale that is voided twice", 0, [paid, voided, voided]],
+  ["a PreAuth", 0, [preAuth]],
+  ["a reversed PreAuth", 0, [preAuth, reversal]],
+  ["a PreAuth whose Void is reversed", 0, [preAuth, { ...voided, amount: "100" }, { ...reversal, of: 1 }]],
+  ["a PreAuth-Complete", 80, [preAuth, { ...complete, of: 0 }]],
+  ["a reversed PreAuth-Complete", 0, [preAuth, { ...complete, of: 0 }, { ...reversal, of: 1 }]],
+])("by its statement a partner has booked what %s, reported by a switch, charges", async (_, charged, reports) => {
+  // The switch reports what follows a transaction later, in the same call, or earlier.
+  for (const order of ["later", "together", "earlier"] as const) {
+    for (const identity of ["externalId", "externalId+command"] as const) {
+      const began = new Date();
+      const partner = await service.register({ reports: { identity } });
+      const name = randomUUID();
+      const items = reports.map(({ of, ...fields }, nth) =>
+        reportedSale(partner.id, {
+          isoResponseCode: fields.status === "ERROR" ? "68" : "00",
+          ...fields,
+          externalId: `${name}-${nth}`,
+          ...(of !== undefined && { originalExternalId: `${name}-${of}` }),
+        }),
+      );
+      // Before its original a Void is of an unknown amount, and so are two contradictory reports.
+      const [first = {}, ...rest] = items;
+      if (order === "earlier" && (rest.length !== 1 || reports[1]?.command !== "REVERSAL")) continue;
+      if (order === "together") await service.report(items);
+      else for (const item of order === "later" ? items : [...rest, first]) await service.report([item]);
+      const { net, lines } = await movedSince(partner, began);
+      expect([order, identity, net]).toEqual([order, identity, charged]);
+      for (const { kind, id, batchNo } of lines.filter((line) => line.kind === "reversal")) {
+        expect(lines).toContainEqual(expect.objectContaining({ kind: "transaction", id, batchNo }));
+        expect(kind).toBe("reversal");
+      }
+    }
+  }
+});
+
+/** The bank's word on what the cardholders of a terminal paid. */
+function chargedAt(tid: string): number {
+  const charges = { SALE: 1, PREAUTH_COMPLETE: 1, REFUND: -1 } as const;
+  return service.acquirer.bank
+    .all()
+    .filter((booking) => booking.tid === tid && (booking.state === "stands" || booking.state === "settled"))
+    .reduce((sum, { command, amountMinor }) => {
+      return sum + (command in charges ? charges[command as keyof typeof charges] : 0) * Number(amountMinor);
+    }, 0);
+}
+
+interface Sent {
+  readonly command: string;
+  readonly of?: number;
+  readonly amount?: string;
+  /** The bank acts, and its answer is lost. */
+  readonly unanswered?: true;
+  readonly settled?: true;
+}
+const sold = { command: "SALE", amount: "50" };
+const held = { command: "PREAUTH", amount: "100" };
+const completed = { command: "PREAUTH_COMPLETE", amount: "80", of: 0 };
+const undone = { command: "VOID", of: 0 };
+const refunded = { command: "REFUND", amount: "20", of: 0 };
+const unanswered = { unanswered: true } as const;
+const settles = { command: "SETTLEMENT" };
+
+test.each<readonly [string, readonly Sent[]]>([
+  ["a Sale", [sold]],
+  ["an unanswered Sale", [{ ...sold, ...unanswered }]],
+  ["a Sale that its partner reverses", [sold, reversal]],
+  ["an unanswered Sale that its partner reverses", [{ ...sold, ...unanswered }, reversal]],
+  ["a voided Sale", [sold, undone]],
+  ["a Sale whose Void is unanswered", [sold, { ...undone, ...unanswered }]],
+  ["a refunded Sale", [sold, settles, refunded]],
+  ["a Sale whose Refund is unanswered", [sold, settles, { ...refunded, ...unanswered }]],
+  ["an unanswered PreAuth", [{ ...held, ...unanswered }]],
+  ["a PreAuth that its partner reverses", [held, reversal]],
+  ["a PreAuth-Complete", [held, completed]],
+  ["an unanswered PreAuth-Complete", [held, { ...completed, ...unanswered }]],
+  ["a PreAuth-Complete that its partner reverses", [held, completed, { ...reversal, of: 1 }]],
+  ["a PreAuth-Complete whose Void is unanswered", [held, completed, { ...undone, ...unanswered, of: 1 }]],
+])("by its statement a partner has booked what the bank charges for %s", async (_, commands) => {
+  const began = new Date();
+  const partner = await service.register({ refunds: "notified" });
+  const tid = `T${randomUUID().slice(0, 7)}`;
+  const ids: string[] = [];
+  for (const { command, of, amount, unanswered: isUnanswered } of commands) {
+    const answers = { breaksAndArrivesAfterMs: 0 };
+    if (isUnanswered) service.acquirer.behave(next(command as "SALE", { answers, forgetsReversals: true }));
+    const { mid } = terminal;
+    const own =
+      of !== undefined ? { transactionId: ids[of] } : command === "SETTLEMENT" ? { tid, mid } : sale({ tid, mid });
+    const body = { ...own, command, ...(amount !== undefined && { amount }), reqId: randomUUID() };
+    const { status, body: answer, text } = await partner.run(body);
+    // The partner's Reversal may find that of the service ended.
+    expect([200, ...(command === "REVERSAL" ? [202, 409] : [])], text).toContain(status);
+    ids.push(String(answer["id"]));
+  }
+  for (const id of ids) {
+    await eventually(`the Reversal of ${id} to be answered`, async () => {
+      const { body } = await partner.call("GET", `/v1/transactions/${id}`);
+      return (body["reversal"] !== "pending" && body["status"] !== "INIT") || undefined;
+    });
+  }
+  const { net } = await movedSince(partner, began);
+  expect(net).toBe(chargedAt(tid));
 });

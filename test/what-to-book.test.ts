@@ -135,3 +135,27 @@ test.each([
     });
   },
 );
+
+test("with the Reversals of the statement, a partner has booked what its switch reported", async () => {
+  const began = new Date();
+  const partner = await service.register({ fields: "extended" });
+  const [kept, sold, voided] = [randomUUID(), randomUUID(), randomUUID()];
+  const of = (originalExternalId: string, change = {}) => reportedSale(partner.id, { originalExternalId, ...change });
+  await service.report([
+    reportedSale(partner.id, { externalId: kept }),
+    of(kept, { command: "VOID", externalId: voided }),
+    of(voided, { command: "REVERSAL" }),
+    reportedSale(partner.id, { externalId: sold }),
+    of(sold, { command: "REVERSAL" }),
+  ]);
+  const api = client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
+  await book(partner, async ({ keep, onIpn, sum }) => {
+    for (const { received } of await partner.server.next(3)) await onIpn(received as ReceivedIpn);
+    expect(await sum()).toBe(150_000);
+    for (const date of new Set([began, new Date()].map((time) => time.toISOString().slice(0, 10)))) {
+      for (const { kind, id } of (await api.getStatement(date)).lines)
+        if (kind === "reversal") await keep(`reversal ${id}`, "REVERSAL", id, "SUCCESS", "0");
+    }
+    expect([await sum(), await moved(partner, began, new Date())]).toEqual([150_000, 150_000]);
+  });
+});

@@ -19,6 +19,8 @@ export interface StatementRow {
   readonly at: Date;
   readonly originalId: string | null;
   readonly originalCommand: Command | null;
+  /** Of a Void: its original failed, or was undone before. */
+  readonly voidsNothing: boolean;
   readonly notificationId: string | null;
   readonly reqId: string | null;
   readonly fields: Fields;
@@ -148,15 +150,17 @@ export class Statements {
 }
 
 /** The total that a line counts in, and its sign. A PreAuth, its Void and what failed move nothing. */
-function effectOf({ kind, command, state, originalCommand }: StatementRow) {
-  if (state !== "SUCCESS") return undefined;
-  const isSale = isCharging(command);
-  if (kind === "reversal") {
-    return isSale || command === "REFUND" ? ({ total: "reversed", sign: isSale ? -1n : 1n } as const) : undefined;
-  }
-  if (isSale) return { total: "sale", sign: 1n } as const;
+function effectOf({ kind, ...row }: StatementRow): { readonly total: Total; readonly sign: 1n | -1n } | undefined {
+  const effect = row.state === "SUCCESS" ? effectOfCommand(row) : undefined;
+  if (effect === undefined || kind === "transaction") return effect;
+  return { total: "reversed", sign: effect.sign === 1n ? -1n : 1n };
+}
+
+function effectOfCommand({ command, originalCommand, voidsNothing }: Omit<StatementRow, "kind">) {
+  if (isCharging(command)) return { total: "sale", sign: 1n } as const;
   if (command === "REFUND") return { total: "refund", sign: -1n } as const;
-  return command === "VOID" && originalCommand !== "PREAUTH" ? ({ total: "void", sign: -1n } as const) : undefined;
+  const isEffective = command === "VOID" && originalCommand !== "PREAUTH" && !voidsNothing;
+  return isEffective ? ({ total: "void", sign: -1n } as const) : undefined;
 }
 
 const totalNames = ["sale", "void", "refund", "reversed"] as const;
@@ -212,7 +216,7 @@ function totalsOf(currency: string, { quantity, minor, net }: Sum) {
     voidTotalAmount: written(minor.void),
     refundQuantity: quantity.refund,
     refundTotalAmount: written(minor.refund),
-    // Sales, Completes and Refunds that a Reversal undid on this day.
+    // Sales, Completes, Voids and Refunds that a Reversal undid on this day.
     reversedQuantity: quantity.reversed,
     reversedTotalAmount: written(minor.reversed),
     netAmount: written(net),

@@ -77,7 +77,7 @@ const settlementPage = componentOf("SettlementPage", "The newest first", {
 const line = componentOf("StatementLine", "What happened to your money: one line", {
   kind: described(
     z.enum(["transaction", "reversal"]),
-    "reversal: on this day a Reversal undid this transaction, which had succeeded",
+    "reversal: on this day a Reversal undid this transaction, which had succeeded; a switch may have reported it",
   ),
   at: described(time, "When it was completed, or undone"),
   id: described(guid, "The transaction's"),

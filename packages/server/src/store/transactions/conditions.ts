@@ -21,6 +21,26 @@ export const voidedCommand = `
 export const isVoided =
   "(t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done')";
 
+/**
+ * A switch reported the Reversal of `t` before `t` itself. It names `t` by its number, to which the key of `t` may add
+ * the command. If a Sale and its Void share a number, the Reversal is the Sale's.
+ */
+export const isReversedEarly = (t: string) => `(${t}.origin = 'switch' AND EXISTS (
+    SELECT FROM transactions r WHERE r.partner_id = ${t}.partner_id AND r.command = 'REVERSAL' AND r.origin = 'switch'
+      AND r.original_id IS NULL AND r.state = 'SUCCESS' AND r.original_external_id IN (${t}.external_id,
+        CASE WHEN ${t}.command <> 'VOID' THEN regexp_replace(${t}.external_id, ' #' || ${t}.command || '$', '') END)))`;
+
+/**
+ * `t` was undone before its Void or reported Reversal `e`, by one that was not undone itself: `e` moves nothing. Paybell
+ * refuses such a command, but a switch may report anything.
+ */
+export const isUndoneBefore = (t: string, e: string) => `(${isReversedEarly(t)} OR EXISTS (
+    SELECT FROM transactions u WHERE u.partner_id = ${t}.partner_id AND u.original_id = ${t}.id AND u.state = 'SUCCESS'
+      AND u.command IN ('VOID', 'REVERSAL') AND (u.completed_at, u.id) < (${e}.completed_at, ${e}.id)
+      AND NOT EXISTS (
+        SELECT FROM transactions r WHERE r.partner_id = u.partner_id AND r.original_id = u.id AND r.state = 'SUCCESS'
+          AND r.command = 'REVERSAL')))`;
+
 /** An id of `t` that does not begin with its time: a switch assigned it. */
 export const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 /** `t` completed later than its id says. The index transactions_slow has the same condition. */

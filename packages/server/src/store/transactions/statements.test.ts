@@ -65,7 +65,7 @@ async function insert(partnerId: PartnerId, one: Made): Promise<string> {
     $8, $9)`;
   const at = new Date(atMs);
   if (originalId !== null)
-    await connections.pool.query(row, [partnerId, originalId, original, "ERROR", null, "{}", null, at, null]);
+    await connections.pool.query(row, [partnerId, originalId, original, "SUCCESS", null, "{}", null, at, null]);
   const completedAt = new Date(atMs + tookMs);
   const values = [partnerId, id, command, state, originalId, JSON.stringify({ fields }), newId(), at, completedAt];
   await connections.pool.query(row, values);
@@ -119,10 +119,7 @@ test("each completed transaction is a line of one day in the partner's zone, and
           standing
             .filter(({ command }) => commands.includes(command))
             .reduce((sum, { minor }) => sum + BigInt(minor), 0n);
-        // A Void is never reversed by itself: where one is here, its line stays.
-        const voids = all.filter(({ command, original, state, currency: own }) => {
-          return command === "VOID" && original !== "PREAUTH" && state === "SUCCESS" && own === currency;
-        });
+        const voids = standing.filter(({ command, original }) => command === "VOID" && original !== "PREAUTH");
         const net = totals
           .filter((one) => one.currency === currency)
           .map(({ netAmount }) => netAmount.replace(".", ""));
@@ -188,6 +185,35 @@ test("a statement reads its own day only, in pages that miss nothing", async () 
   expect(totals()).toMatchObject([{ saleQuantity: 1_728, netAmount: "8640" }]);
   // An hour for clocks that differ, on both sides, and ten minutes for commands that take long.
   expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(2 * 700);
+  expect(carriedOut.flatMap(({ readWhole }) => readWhole)).toEqual([]);
+});
+
+test("a statement reads the Reversals that a switch reported on its day only", async () => {
+  const partnerId = await insertPartner(connections.pool);
+  const [fromMs] = dayIn("UTC", "2026-11-05");
+  await connections.pool.query(
+    `WITH sales AS (
+       INSERT INTO transactions (partner_id, id, origin, command, state, external_id, chain_id, facts, created_at,
+         completed_at)
+       SELECT $1, i.id, 'switch', 'SALE', 'SUCCESS', i.id::text, i.id, '{"fields":{"amount":"5","currency":"VND"}}', i.at,
+         i.at
+       FROM (SELECT gen_random_uuid() AS id, to_timestamp($2 / 1000.0 + nth) AS at
+         FROM generate_series(-100000, 100000, 50) AS nth) AS i
+       RETURNING id, created_at)
+     INSERT INTO transactions (partner_id, id, origin, command, state, external_id, original_id, chain_id, facts,
+       created_at, completed_at)
+     SELECT $1, gen_random_uuid(), 'switch', 'REVERSAL', 'SUCCESS', s.id || ' reversed', s.id, s.id, '{"fields":{}}',
+       s.created_at, s.created_at FROM sales s`,
+    [partnerId, fromMs],
+  );
+  carriedOut.length = 0;
+  const { pages, totals } = statements.statement({ id: partnerId, settings: { timeZone: "UTC" } }, "2026-11-05");
+  let lines = 0;
+  for await (const page of pages) lines += page.length;
+  expect(lines).toBe(2 * 1_728);
+  expect(totals()).toMatchObject([{ saleQuantity: 1_728, reversedQuantity: 1_728, netAmount: "0" }]);
+  // Beside a page of Reversals: their originals, and what else undid these.
+  expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(4 * 700);
   expect(carriedOut.flatMap(({ readWhole }) => readWhole)).toEqual([]);
 });
 

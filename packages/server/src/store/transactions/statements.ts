@@ -3,7 +3,7 @@ import { highestId, lowestId, nilId, type PartnerId } from "../../ids.ts";
 import type { ClosedBatch, OwnSearch, SettlementRow, StatementRow, StatementStore } from "../../ledger/statements.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
-import { commandsInSql, isSlow, isUntimed, voidedCommand } from "./conditions.ts";
+import { commandsInSql, isReversedEarly, isSlow, isUndoneBefore, isUntimed, voidedCommand } from "./conditions.ts";
 
 const pageRows = 500;
 /** Clocks of instances differ by less: an id has the time of one, and created_at that of the database. */
@@ -13,9 +13,14 @@ const soonMs = 600_000;
 const commands = commandsInSql(notifiedCommands);
 const columns = `
   t.id, t.command, t.state, t.original_id AS "originalId", t.notification_id AS "notificationId", t.req_id AS "reqId",
-  t.facts -> 'fields' AS fields, ${voidedCommand} AS "originalCommand"`;
+  t.facts -> 'fields' AS fields, ${voidedCommand} AS "originalCommand",
+  t.command = 'VOID' AND EXISTS (
+    SELECT FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id
+      AND (o.state = 'ERROR' OR ${isUndoneBefore("o", "t")})) AS "voidsNothing"`;
 const completed = `
-  SELECT 'transaction' AS kind, t.completed_at AS at, ${columns}, %key AS key FROM transactions t
+  SELECT 'transaction' AS kind, t.completed_at AS at, ${columns}, ${isReversedEarly("t")} AS "isReversed",
+    %key AS key
+  FROM transactions t
   WHERE t.partner_id = $1 AND t.completed_at >= $2 AND t.completed_at < $3 AND t.command IN ${commands}
     AND NOT t.is_tombstone`;
 const completedAnd = (conditions: string, key: string) => `${completed.replace("%key", key)} AND ${conditions}`;
@@ -67,6 +72,17 @@ const sources: readonly Source[] = [
       ORDER BY coalesce(r.ended_at, r.due_at), r.transaction_id LIMIT ${pageRows}`,
     ...byTime,
   },
+  {
+    text: `
+      SELECT 'reversal' AS kind, r.completed_at AS at, ${columns}, r.completed_at::text AS key
+      FROM transactions r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.original_id
+      WHERE r.partner_id = $1 AND r.command = 'REVERSAL' AND r.origin = 'switch' AND r.original_id IS NOT NULL
+        AND r.completed_at >= $2 AND r.completed_at < $3
+        AND (r.completed_at, r.original_id) > ($4::timestamptz, $5::uuid) AND r.state = 'SUCCESS'
+        AND t.state = 'SUCCESS' AND t.command IN ${commands} AND NOT ${isUndoneBefore("t", "r")}
+      ORDER BY r.completed_at, r.original_id LIMIT ${pageRows}`,
+    ...byTime,
+  },
 ];
 
 const batches = (tid: string) => `
@@ -91,6 +107,8 @@ const settlements = (tid: string) => `
 
 interface Row extends StatementRow {
   readonly key: string;
+  /** From the start: its Reversal was reported before. */
+  readonly isReversed?: boolean;
 }
 
 /** The partners' view of their own books, in PostgreSQL. */
@@ -117,7 +135,9 @@ export function postgresStatements(homes: Homes): StatementStore {
         while (place !== undefined) {
           const values: readonly unknown[] = [partnerId, new Date(fromMs), new Date(beforeMs), ...place];
           const rows: readonly Row[] = await queryAlongIndexes<Row>(pool, text, values);
-          yield rows;
+          yield rows.flatMap((row) =>
+            row.isReversed === true && row.state === "SUCCESS" ? [row, { ...row, kind: "reversal" }] : row,
+          );
           const last = rows.at(-1);
           place = rows.length < pageRows || last === undefined ? undefined : next(last, beforeMs);
         }
