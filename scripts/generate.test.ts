@@ -29,9 +29,9 @@ describe("generated files", () => {
   });
 
   test("have a place for each part, and no other place", () => {
-    const path = "docs/partner/errors.md";
-    expect(() => withParts(path, { refusals: "", misuses: "", others: "" })).toThrow("no place for its part others");
-    expect(() => withParts(path, { refusals: "" })).toThrow("a part misuses, which nothing generates");
+    const path = "docs/reference/errors.md";
+    expect(() => withParts(path, { errors: "", operators: "", others: "" })).toThrow("no place for its part others");
+    expect(() => withParts(path, { errors: "" })).toThrow("a part operators, which nothing generates");
   });
 
   test("are found when they are missing, and when they differ", () => {

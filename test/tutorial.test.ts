@@ -64,18 +64,26 @@ async function doStep(step: TutorialStep): Promise<void> {
   if (step.does === "interrupt") return terminal.interrupt();
   if (step.does === "standIn") return standIn(terminal, step.text);
   if (step.does === "start") {
-    void terminal.start(`export PAYBELL_PORT=${ports[0]?.[1]}\n${here(step.text)}`);
+    void terminal.start(`export PAYBELL_PORT=${ports[0]?.[1]}\n${here(enter(terminal, step.text))}`);
     return;
   }
   for (const line of step.text.split("\n").filter((shown) => shown !== "")) await terminal.shows(line);
 }
 
+/** Goes into the folders that the text enters, and returns its other lines. */
+function enter(terminal: TerminalScreen, text: string): string {
+  const cd = /^cd (\S+)$/gm;
+  for (const [, to = ""] of text.matchAll(cd)) terminal.cwd = join(terminal.cwd, to);
+  return text.replaceAll(cd, "");
+}
+
 /** Does what these lines do, without a network, and with the packages of `npm run pack` that all tests share. */
 async function standIn(terminal: TerminalScreen, text: string): Promise<void> {
-  if (text.includes("git clone")) mkdirSync(join(folder, "paybell"));
-  if (text.includes("npm run pack -- ../shop")) await pack(join(folder, "shop"));
-  if (text.includes("npm install ./*.tgz")) return install(join(folder, "shop"));
-  terminal.cwd = join(terminal.cwd, /^cd (\S+)/m.exec(text)?.[1] ?? "");
+  for (const line of ["git clone", "npm run pack -- ../shop", "npm install ./*.tgz"]) expect(text).toContain(line);
+  mkdirSync(join(folder, "paybell"));
+  await pack(join(folder, "shop"));
+  await install(join(folder, "shop"));
+  enter(terminal, text);
 }
 
 async function pack(shop: string): Promise<void> {

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ReceivedIpn } from "@paybell/partner";
+import type { CardIpn, ReceivedIpn, SettlementIpn } from "@paybell/partner";
 import { client } from "@paybell/partner/client";
+import { reconcile } from "@paybell/partner/reconcile";
 import { sampleIpn } from "@paybell/partner/testing";
 import type { Client } from "pg";
 import { afterAll, expect, test } from "vitest";
@@ -17,8 +18,9 @@ interface Guide {
     db: Client,
     paybell: unknown,
   ) => {
-    keep(id: string, command: string, original: string, status: string, amount: string): Promise<void>;
+    keep(one: Readonly<Record<string, unknown>>, command: string, originalId: string): Promise<void>;
     onIpn(received: ReceivedIpn): Promise<void>;
+    ofBatch(settlement: SettlementIpn): Promise<readonly CardIpn[]>;
   };
 }
 
@@ -72,7 +74,7 @@ async function trade(partner: TestPartner) {
   await partner.call("POST", "/v1/test-notification", { json: {} });
   const delivered = await partner.server.next(sent.length + 1);
   const ipns = delivered.map(({ received }) => received as ReceivedIpn);
-  return { sent, ipns, reversal: String(reversal["id"]), reversed };
+  return { sent, ipns, reversal, reversed };
 }
 
 /** What the statements of these days say that was moved. */
@@ -88,7 +90,7 @@ test.each([
   ["the commands that were sent", "specification", true],
   ["the transactions that it asks for", "specification", false],
 ] as const)(
-  "the sum of the guide to booking is that of the statements, by %s, in any order",
+  "the guide to booking has the sum of the statements, and rows that reconcile, by %s, in any order",
   async (_, fields, knows) => {
     const began = new Date();
     const partner = await service.register({ fields, refunds: "notified" });
@@ -98,12 +100,16 @@ test.each([
       sampleIpn({ ipn: { mid: "CERTIFY00000001" } }).received,
     ];
     for (const arriving of [ipns, ipns.toReversed(), [...ipns, ...ipns]]) {
-      await book(partner, async ({ keep, onIpn, db, sum }) => {
+      await book(partner, async ({ keep, onIpn, ofBatch, db, sum }) => {
         for (const { reqId, command, original } of knows ? sent : [])
           await db.query("INSERT INTO sent VALUES ($1, $2, $3)", [reqId, command, original]);
         for (const received of [...ignored, ...arriving]) await onIpn(received);
-        await keep(reversal, "REVERSAL", reversed, "SUCCESS", "0");
-        expect(await sum()).toBe(105);
+        const { rows } = await db.query("SELECT ipn FROM settlements WHERE ipn->>'status' = 'SUCCESS'");
+        const [{ ipn: settlement }] = rows as [{ ipn: SettlementIpn }];
+        const findings = async () => reconcile(settlement, await ofBatch(settlement)).findings.map(({ code }) => code);
+        expect(await findings()).toEqual(["notified_not_settled", "total_differs", "total_differs"]);
+        await keep(reversal, "REVERSAL", reversed);
+        expect([await sum(), await findings()]).toEqual([105, []]);
       });
     }
     expect(await moved(partner, began, new Date())).toBe(105);
@@ -153,8 +159,8 @@ test("with the Reversals of the statement, a partner has booked what its switch 
     for (const { received } of await partner.server.next(3)) await onIpn(received as ReceivedIpn);
     expect(await sum()).toBe(150_000);
     for (const date of new Set([began, new Date()].map((time) => time.toISOString().slice(0, 10)))) {
-      for (const { kind, id } of (await api.getStatement(date)).lines)
-        if (kind === "reversal") await keep(`reversal ${id}`, "REVERSAL", id, "SUCCESS", "0");
+      for (const line of (await api.getStatement(date)).lines)
+        if (line.kind === "reversal") await keep({ ...line, id: `reversal ${line.id}` }, "REVERSAL", line.id);
     }
     expect([await sum(), await moved(partner, began, new Date())]).toEqual([150_000, 150_000]);
   });

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from "node:util";
-import { misuses } from "../../packages/partner/src/misused.ts";
 import { refusals } from "../../packages/partner/src/refused.ts";
 import { testCards } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import type { Setting } from "../../packages/server/src/config/kinds.ts";
@@ -150,7 +149,7 @@ export async function errorsReference(): Promise<GeneratedFile[]> {
       errors: tableOf(all.filter(([name]) => !ofOperators.has(name))),
       operators: tableOf(all.filter(([name]) => ofOperators.has(name))),
     }),
-    withParts("docs/partner/errors.md", { refusals: reasonTable(refusals), misuses: reasonTable(misuses) }),
+    withParts("docs/partner/errors.md", { refusals: reasonTable(refusals) }),
   ];
 }
 

@@ -46,6 +46,6 @@ function stepOf(mark: string, language: string, place: string, text: string): Tu
 }
 
 const kinds: Readonly<Record<"sh" | "text", Readonly<Record<string, "run" | "start" | "standIn" | "show">>>> = {
-  sh: { "": "run", ", goes on": "start", ", built once": "standIn", ", without a network": "standIn" },
+  sh: { "": "run", ", goes on": "start", ", without a network": "standIn" },
   text: { " shows": "show" },
 };
