@@ -1,3 +1,4 @@
+import { BoundedMap } from "../bounded-map.ts";
 import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
@@ -39,7 +40,7 @@ export interface CommandResult {
  */
 export class Completer {
   readonly #parts: CompleterParts;
-  readonly #recordedOnce = new Set<EventId>();
+  readonly #recordedOnce = new BoundedMap<EventId, true>(recordedOnceMax);
 
   constructor(parts: CompleterParts) {
     this.#parts = parts;
@@ -96,10 +97,8 @@ export class Completer {
   recordOnce(transaction: Transaction, kind: EventKind, detail: EventDetail): void {
     const { id, createdAtMs } = transaction;
     const eventId = idAt<"event">(createdAtMs, `${kind} ${id}`);
-    if (this.#recordedOnce.has(eventId)) return;
-    this.#recordedOnce.add(eventId);
-    const [oldest] = this.#recordedOnce;
-    if (this.#recordedOnce.size > recordedOnceMax && oldest !== undefined) this.#recordedOnce.delete(oldest);
+    if (this.#recordedOnce.get(eventId)) return;
+    this.#recordedOnce.set(eventId, true);
     this.#parts.events.record({ ...eventOf(transaction, kind, detail), id: eventId });
   }
 

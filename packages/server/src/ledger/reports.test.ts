@@ -13,6 +13,7 @@ function reportsWith(refuses: readonly string[] = []) {
   const durable: ReportedCompletion[] = [];
   const began: { externalId: string; behind: string[] }[] = [];
   const told: string[] = [];
+  const events: unknown[] = [];
   const metrics = createMetrics();
   metrics.close();
   const reports = new Reports({
@@ -32,12 +33,12 @@ function reportsWith(refuses: readonly string[] = []) {
     },
     directory: { find: async () => partner, peek: () => partner, findByApiKey: async () => undefined },
     notifier: { notify: (notification, atMs) => void told.push(`${notification.id} ${atMs}`) },
-    events: { record: () => undefined },
+    events: { record: (event) => void events.push(event) },
     metrics,
     sandbox: false,
     isRegisteredDevice: async () => false,
   });
-  return { reports, began, durable, told };
+  return { reports, began, durable, told, events };
 }
 
 function completion(externalId: string, command: CompletionRequest["command"], originalExternalId?: string) {
@@ -96,9 +97,22 @@ describe("the completions of one report", () => {
     const { reports, durable } = reportsWith();
     const bad = { ...completion("bad", "SALE"), amount: "none" };
     const badSettlement = { ...completion("bad settlement", "SETTLEMENT"), status: "DONE" };
-    const results = await reports.report([bad, badSettlement, completion("settlement", "SETTLEMENT")]);
-    expect(results.map(({ problem }) => problem?.code)).toEqual(["invalid_amount", "invalid_value", undefined]);
-    expect(durable).toHaveLength(1);
+    const others = [completion("void", "VOID", "bad"), completion("settlement", "SETTLEMENT")];
+    const results = await reports.report([bad, badSettlement, ...others]);
+    expect(results.map(({ problem }) => problem?.code)).toEqual([
+      "invalid_amount",
+      "invalid_value",
+      undefined,
+      undefined,
+    ]);
+    expect(durable).toHaveLength(2);
+  });
+
+  test("a field with the delimiter of the signature is an event of its transaction", async () => {
+    const { reports, durable, events } = reportsWith();
+    await reports.report([{ ...completion("sale", "SALE"), merchantTransId: "a&b" }]);
+    const detail = { fields: [expect.objectContaining({ field: "merchantTransId" })] };
+    expect(events).toMatchObject([{ kind: "delimiter_sent", subjectId: durable[0]?.id, detail }]);
   });
 
   test("two that refer to each other are both written", async () => {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Command, commands, voidableCommands } from "@paybell/contract";
+import { BoundedMap } from "../bounded-map.ts";
 import { systemClock } from "../clock.ts";
 import { completionProblems, completionWarnings } from "../commands/reports/check-completion.ts";
 import type { CompletionRequest } from "../commands/reports/completion.ts";
@@ -92,7 +93,7 @@ type Judged = ValidReport | { readonly completion: CompletionRequest; readonly p
 /** Accepts commands that the operator's switch completed. Items are independent: an invalid one affects no other. */
 export class Reports {
   readonly #parts: ReportsParts;
-  readonly #recorded = new Set<string>();
+  readonly #recorded = new BoundedMap<string, true>(refusedRecordedMax);
 
   constructor(parts: ReportsParts) {
     this.#parts = parts;
@@ -108,10 +109,8 @@ export class Reports {
     const kept = redactItem(item);
     const detail = { externalId: redactItem(externalId), problems, item: kept };
     const digest = createHash("sha256").update(JSON.stringify(detail)).digest("base64");
-    if (this.#recorded.has(digest)) return;
-    this.#recorded.add(digest);
-    const [oldest] = this.#recorded;
-    if (this.#recorded.size > refusedRecordedMax && oldest !== undefined) this.#recorded.delete(oldest);
+    if (this.#recorded.get(digest)) return;
+    this.#recorded.set(digest, true);
     const given = typeof item === "object" && item !== null && "partnerId" in item ? item.partnerId : undefined;
     const partnerId = typeof given === "string" ? (readId<"partner">(given) ?? null) : null;
     await this.#parts.events.record({ kind: "report_refused", partnerId, subjectId: null, detail });

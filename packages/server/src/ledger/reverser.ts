@@ -164,8 +164,7 @@ export class Reverser extends DueWork<DueReversal> {
       const answer = await acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
       return { outcome: { kind: "answered", answer, approvals: acquirer.approvals }, site: answer.site };
     } catch (error) {
-      if (error instanceof NotSent) return { outcome: { kind: "not_sent" } };
-      if (error instanceof NoAnswer) return { outcome: { kind: "no_answer" } };
+      if (error instanceof NotSent || error instanceof NoAnswer) return { outcome: { kind: "no_answer" } };
       throw error;
     }
   }

@@ -1,4 +1,5 @@
 import type { Acquirers } from "../acquirer/acquirer.ts";
+import { BoundedMap } from "../bounded-map.ts";
 import type { PartnerId } from "../ids.ts";
 
 export interface TerminalAcquirerStore {
@@ -15,7 +16,7 @@ const terminalsMax = 50_000;
 export class TerminalAcquirers {
   readonly #store: TerminalAcquirerStore;
   readonly #acquirers: Acquirers;
-  readonly #known = new Map<string, string>();
+  readonly #known = new BoundedMap<string, string>(terminalsMax);
 
   constructor(store: TerminalAcquirerStore, acquirers: Acquirers) {
     this.#store = store;
@@ -29,8 +30,6 @@ export class TerminalAcquirers {
 
   async reread(partnerId: PartnerId, tid: string): Promise<string> {
     const acquirer = await this.#store.acquirerOf(partnerId, tid);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size >= terminalsMax && oldest !== undefined) this.#known.delete(oldest);
     this.#known.set(`${partnerId} ${tid}`, acquirer);
     return acquirer;
   }

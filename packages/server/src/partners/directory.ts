@@ -1,4 +1,5 @@
 import { createPrivateKey } from "node:crypto";
+import { BoundedMap } from "../bounded-map.ts";
 import type { Clock } from "../clock.ts";
 import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
@@ -261,8 +262,8 @@ interface Question {
 export class ApiKeyOwners {
   readonly #store: PartnerStates;
   readonly #clock: Clock;
-  readonly #owners = new Map<string, PartnerId>();
-  readonly #unknownSince = new Map<string, number>();
+  readonly #owners = new BoundedMap<string, PartnerId>(rememberedMax);
+  readonly #unknownSince = new BoundedMap<string, number>(rememberedMax);
   #waiting: Question[] = [];
   #asking = false;
 
@@ -307,15 +308,8 @@ export class ApiKeyOwners {
 
   #learn(hex: string, owners: ReadonlyMap<string, PartnerId>): PartnerId | undefined {
     const owner = owners.get(hex);
-    if (owner === undefined) remember(this.#unknownSince, hex, this.#clock.monotonicMs());
-    else remember(this.#owners, hex, owner);
+    if (owner === undefined) this.#unknownSince.set(hex, this.#clock.monotonicMs());
+    else this.#owners.set(hex, owner);
     return owner;
   }
-}
-
-function remember<Value>(known: Map<string, Value>, hex: string, value: Value): void {
-  known.delete(hex);
-  known.set(hex, value);
-  const [oldest] = known.keys();
-  if (known.size > rememberedMax && oldest !== undefined) known.delete(oldest);
 }

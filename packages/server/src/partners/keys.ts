@@ -1,5 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { hmacKey, type SealingKey, sealingKey, webhookKey } from "@paybell/contract";
+import { BoundedMap } from "../bounded-map.ts";
 import type { PartnerId } from "../ids.ts";
 import type { RotatedKind } from "./partner.ts";
 import type { SealCounts } from "./store.ts";
@@ -90,7 +91,7 @@ export type SealAlert = (alert: { partnerId: PartnerId; keyId: string; seals: nu
 export class SealBudget {
   readonly #counts: SealCounts;
   readonly #alert: SealAlert;
-  readonly #reserves = new Map<string, Reserve>();
+  readonly #reserves = new BoundedMap<string, Reserve>(keysRememberedMax);
 
   /** @param alert called once in this process for each key version that has reached 2^31 seals */
   constructor(counts: SealCounts, alert: SealAlert) {
@@ -144,10 +145,8 @@ export class SealBudget {
 
   #remember(keyId: string): Reserve {
     const reserve: Reserve = { left: 0, exhausted: false, alerted: false, refilling: undefined };
-    this.#reserves.set(keyId, reserve);
-    const [oldest] = this.#reserves.keys();
     // The rest of the oldest reserve is lost: counted, never used.
-    if (this.#reserves.size > keysRememberedMax && oldest !== undefined) this.#reserves.delete(oldest);
+    this.#reserves.set(keyId, reserve);
     return reserve;
   }
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../bounded-map.ts";
 import type { AcquirerAnswer, BatchTotals, BatchUploadMessage, SettlementMessage } from "../acquirer.ts";
 import { answered, approved, reconcileError } from "./codes.ts";
 
@@ -102,7 +103,7 @@ export class BankTerminal {
   #settled: Batch | undefined;
   readonly #uploadNumbers = new Map<string, string>();
   readonly #uploads = new Map<string, BatchUploadMessage>();
-  readonly #answers = new Map<string, AcquirerAnswer>();
+  readonly #answers = new BoundedMap<string, AcquirerAnswer>(settlementsKept);
 
   constructor(key: string, strict: boolean) {
     this.key = key;
@@ -150,7 +151,7 @@ export class BankTerminal {
     if (settledBy !== undefined) this.#close(message.batchNo, settledBy);
     // Uploads from here on describe this mismatch; earlier ones may be out of date.
     else if (!message.afterUpload) this.#forgetUploads();
-    this.#remember(key, answer);
+    this.#answers.set(key, answer);
     return answer;
   }
 
@@ -193,11 +194,5 @@ export class BankTerminal {
   #forgetUploads(): void {
     this.#uploads.clear();
     this.#uploadNumbers.clear();
-  }
-
-  #remember(key: string, answer: AcquirerAnswer): void {
-    this.#answers.set(key, answer);
-    const [oldest] = this.#answers.keys();
-    if (this.#answers.size > settlementsKept && oldest !== undefined) this.#answers.delete(oldest);
   }
 }

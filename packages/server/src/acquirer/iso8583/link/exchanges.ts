@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../../bounded-map.ts";
 import type { Clock } from "../../../clock.ts";
 import { NoAnswer } from "../../acquirer.ts";
 import type { IsoMessage } from "../message/codec.ts";
@@ -45,8 +46,8 @@ export class Exchanges {
   readonly #onLeave: (() => void)[] = [];
   /** In the order in which they gave up. */
   readonly #late = new Map<string, Late[]>();
-  /** The last answer under each key, the oldest first. */
-  readonly #answered = new Map<string, string>();
+  /** The last answer under each key. */
+  readonly #answered = new BoundedMap<string, string>(answeredMax);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -81,10 +82,7 @@ export class Exchanges {
   settle(key: string, answer: IsoMessage): "settled" | "repeated" | "unknown" {
     const before = this.#answered.get(key);
     const now = [answer.mti, ...answer.fields].join();
-    this.#answered.delete(key);
     this.#answered.set(key, now);
-    const [oldest] = this.#answered.keys();
-    if (this.#answered.size > answeredMax && oldest !== undefined) this.#answered.delete(oldest);
     const [waiting] = this.#waiting.get(key) ?? [];
     if (waiting !== undefined) {
       waiting.resolve(answer);
