@@ -32,7 +32,7 @@ const places = {
   ...folder("delivery", ["partners", "ipn"], ["leases"]),
   ...folder("notifications", ["partners", "ipn", "delivery"], ["backups"]),
   ...folder("callbacks", ["partners", "delivery", "notifications"], [], ["partner"]),
-  ...folder("alerts", ["delivery"]),
+  ...folder("alerts", ["delivery", "partners", "acquirer"], ["operators"]),
   ...folder("input", ["commands", "partners"]),
   ...folder("intake", ["input", "ledger", "commands", "partners"]),
   ...folder("clearing", ["commands", "ipn", "intake"], ["acquirer"]),

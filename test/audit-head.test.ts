@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { reportAuditHead } from "../packages/server/src/app/watches.ts";
+import { reportAuditHead } from "../packages/server/src/alerts/watches.ts";
 import type { NewEvent } from "../packages/server/src/events.ts";
 import { sale } from "./support/commands.ts";
 import { createDatabase, withAdmin } from "./support/database.ts";

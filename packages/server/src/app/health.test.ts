@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
+import type { Acquirer, AcquirerHealth, Acquirers } from "../acquirer/acquirer.ts";
 import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
+import { AcquirerWatch } from "../alerts/watches.ts";
 import { createMetrics } from "../metrics.ts";
-import { health, serviceStatusOf } from "./health.ts";
+import { acquirerDetails, acquirerLinks, health, serviceStatusOf } from "./health.ts";
 import { observeStatus, PartnerMetrics } from "./observation.ts";
 
 const acquirers = new Map([["acquirer", "simulator"]]);
@@ -172,4 +174,51 @@ test("a process that only runs commands shows that it sends nothing", async () =
     expect(text).toContain(`paybell_${name} 0\n`);
   }
   metrics.close();
+});
+
+const up: AcquirerHealth = { ok: true, detail: "signed on at host:5000 for 3 s" };
+const down: AcquirerHealth = { ok: false, detail: "host:5000: ECONNREFUSED" };
+
+function withHealth(health: () => AcquirerHealth): Acquirer {
+  return Object.assign(new SimulatedAcquirer(), { health });
+}
+
+function several(acquirers: Readonly<Record<string, Acquirer>>): Acquirers {
+  return {
+    of: (name) => acquirers[name] ?? new SimulatedAcquirer(),
+    has: (name) => Object.hasOwn(acquirers, name),
+    names: () => Object.keys(acquirers),
+  };
+}
+
+test("/readyz names the acquirer, and warns if it is unreachable", () => {
+  const detailOf = (name: string, acquirer: Acquirer | null) =>
+    acquirerDetails(name, onlyAcquirer(acquirer)).get("acquirer");
+  expect(detailOf("simulator", new SimulatedAcquirer())).toBe("simulator");
+  expect(detailOf("none: commands are refused", null)).toBe("none: commands are refused");
+  const bank = withHealth(() => up);
+  expect(detailOf("iso8583, bank", bank)).toBe("iso8583, bank: signed on at host:5000 for 3 s");
+  const away = withHealth(() => down);
+  expect(detailOf("iso8583, bank", away)).toBe("warning: iso8583, bank: host:5000: ECONNREFUSED");
+});
+
+test("each registered acquirer has its own state in /readyz, metrics and events", async () => {
+  const acquirers = several({
+    "": new SimulatedAcquirer(),
+    first: withHealth(() => up),
+    second: withHealth(() => down),
+  });
+  expect([...acquirerDetails("simulator", acquirers)]).toEqual([
+    ["acquirer", "simulator"],
+    ["acquirer first", "iso8583: signed on at host:5000 for 3 s"],
+    ["acquirer second", "warning: iso8583: host:5000: ECONNREFUSED"],
+  ]);
+  expect(Object.fromEntries(acquirerLinks(acquirers))).toEqual({ default: true, first: true, second: false });
+  const recorded: unknown[] = [];
+  const watch = new AcquirerWatch(acquirers, {
+    record: async ({ kind, detail }) => void recorded.push([kind, detail]),
+  });
+  await watch.check();
+  await watch.check();
+  expect(recorded).toEqual([["acquirer_down", { acquirer: "second", detail: "host:5000: ECONNREFUSED" }]]);
 });

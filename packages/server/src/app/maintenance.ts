@@ -1,7 +1,17 @@
 import type { Acquirers } from "../acquirer/acquirer.ts";
+import type { Alerts } from "../alerts/alerts.ts";
+import {
+  AcquirerWatch,
+  ofService,
+  reportAuditHead,
+  ShardWatch,
+  watchBacklog,
+  watchCertificates,
+} from "../alerts/watches.ts";
 import { systemClock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Log } from "../log.ts";
 import { dropOldAudit } from "../operators/audit.ts";
 import { postgresFigures } from "../store/deliveries/figures.ts";
 import { ContentSealing } from "../store/notifications/content-sealing.ts";
@@ -13,14 +23,6 @@ import { LedgerRetention } from "../store/transactions/retention.ts";
 import { learnAuditKeysEveryMs } from "./audit-keys.ts";
 import type { ServiceStatus } from "./health.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import {
-  AcquirerWatch,
-  maintainPartitions,
-  reportAuditHead,
-  ShardWatch,
-  watchBacklog,
-  watchCertificates,
-} from "./watches.ts";
 
 export interface MaintenanceParts {
   /** Undefined if no commands are run. */
@@ -150,4 +152,32 @@ export function startMaintenance(infrastructure: Infrastructure, parts: Maintena
   };
   closing.push(end);
   return end;
+}
+
+const daysAheadMin = 3;
+
+/**
+ * Creates missing days of history, drops those past retention, and reports failures. Rejects if there is no partition
+ * for today.
+ */
+export async function maintainPartitions(
+  partitions: Pick<Partitions, "maintain">,
+  alerts: Pick<Alerts, "record">,
+  log: Log,
+): Promise<void> {
+  const { created, dropped, waiting, troubles, daysAhead, prolonged } = await partitions.maintain();
+  for (const trouble of troubles) log.error({ err: trouble }, "a day of history could not be made; it is tried again");
+  if (created + dropped > 0) log.info({ created, dropped, daysAhead }, "history maintained");
+  if (prolonged !== undefined) {
+    const { days, scheduleDays } = prolonged;
+    log.error(
+      prolonged,
+      `a partner's retry schedule lasts ${scheduleDays} days, so history is kept for ${days}. ` +
+        `Set PAYBELL_HISTORY_DAYS to at least ${days}, or shorten the schedule`,
+    );
+  }
+  if (daysAhead < daysAheadMin) await alerts.record(ofService("partitions_short", { daysAhead }));
+  if (waiting.length > 0 || prolonged !== undefined) {
+    await alerts.record(ofService("history_waiting", { waiting, keptDays: prolonged?.days }));
+  }
 }

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { newId } from "../ids.ts";
 import { createMetrics } from "../metrics.ts";
-import { PartnerMetrics } from "./observation.ts";
+import { causeOf, PartnerMetrics, watchLoop } from "./observation.ts";
 
 function counting(partnersMax: number) {
   const metrics = createMetrics();
@@ -56,4 +56,22 @@ test("none is counted by itself where that is turned off", async () => {
   partners.accepted(newId<"partner">(), 1);
   partners.show([{ partnerId: newId<"partner">(), pending: 1, parked: 1, oldestMs: undefined }], 0);
   expect((await lines()).filter((line) => line.includes("{"))).toEqual([]);
+});
+
+test("an event loop that was blocked for more than a second is logged with its cause", async () => {
+  const lines: (readonly [object, string])[] = [];
+  onTestFinished(watchLoop({ warn: (fields, message) => void lines.push([fields, message]) }));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const untilMs = performance.now() + 2_000;
+  while (performance.now() < untilMs);
+  await expect.poll(() => lines.map(([, message]) => message)).toContain("the event loop was blocked");
+  const [[fields] = []] = lines as readonly (readonly [{ blockedMs: number; cause: string }, string])[];
+  expect(fields?.blockedMs).toBeGreaterThan(1_000);
+  expect(fields?.cause).toBeDefined();
+});
+
+test("the cause is what took most of the time", () => {
+  expect(causeOf({ forMs: 2_000, processorMs: 2_900, collectingMs: 1_500 })).toContain("garbage collection");
+  expect(causeOf({ forMs: 2_000, processorMs: 1_900, collectingMs: 100 })).toContain("work of its own");
+  expect(causeOf({ forMs: 2_000, processorMs: 200, collectingMs: 20 })).toContain("the machine");
 });

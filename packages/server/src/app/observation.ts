@@ -1,3 +1,4 @@
+import { PerformanceObserver } from "node:perf_hooks";
 import { commands, notifiedCommands } from "@paybell/contract";
 import type { Acquirers } from "../acquirer/acquirer.ts";
 import { alertKinds } from "../alerts/store.ts";
@@ -7,6 +8,7 @@ import { egressFailureKinds } from "../delivery/transport/egress-proxy.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
+import type { TroubleLog } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
@@ -184,4 +186,50 @@ export function beginAtZero(metrics: Metrics): void {
       metrics.reports.inc({ command, result }, 0);
     }
   }
+}
+
+const loopCheckEveryMs = 250;
+const blockedMs = 1_000;
+/** From this share of the time on, something is its cause. */
+const mostShare = 0.6;
+
+/** Logs that the event loop was blocked for more than a second, and by what. @returns a function that ends the watch */
+export function watchLoop(log: Pick<TroubleLog, "warn">): () => void {
+  let collectingMs = 0;
+  const collections = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) collectingMs += duration;
+  });
+  collections.observe({ entryTypes: ["gc"] });
+  let checkedMs = performance.now();
+  let usage = process.cpuUsage();
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    const forMs = nowMs - checkedMs - loopCheckEveryMs;
+    if (forMs >= blockedMs) {
+      const { user, system } = process.cpuUsage(usage);
+      const cause = causeOf({ forMs, processorMs: (user + system) / 1_000, collectingMs });
+      log.warn({ blockedMs: Math.round(forMs), cause }, "the event loop was blocked");
+    }
+    checkedMs = nowMs;
+    usage = process.cpuUsage();
+    collectingMs = 0;
+  }, loopCheckEveryMs);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    collections.disconnect();
+  };
+}
+
+export interface Blocked {
+  readonly forMs: number;
+  /** Processor time of all threads of the process. */
+  readonly processorMs: number;
+  readonly collectingMs: number;
+}
+
+export function causeOf({ forMs, processorMs, collectingMs }: Blocked): string {
+  if (collectingMs >= forMs * mostShare) return "garbage collection: it needs more memory";
+  if (processorMs >= forMs * mostShare) return "work of its own, such as a very large request or notification";
+  return "the machine: other programs had its processors, or it was suspended";
 }

@@ -5,9 +5,9 @@ import { isUuid, type PartnerId, readId } from "../ids.ts";
 import { componentOf, described } from "../input/descriptions.ts";
 import type { Callers } from "./callers/partner-callers.ts";
 import type { HttpApp, HttpDependencies } from "./dependencies.ts";
-import type { Limits } from "./limits.ts";
 import type { Policy } from "./policy.ts";
 import { problemType } from "./problems.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 const fieldProblem = z.object({
   field: described(z.string(), "Path of the field, such as card.number or completions[3].amount"),
@@ -166,5 +166,5 @@ export interface PartnerRoutes {
   readonly app: HttpApp;
   readonly parts: HttpDependencies;
   readonly callers: Callers;
-  readonly limits: Limits;
+  readonly limits: RateLimits;
 }

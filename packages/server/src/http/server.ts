@@ -1,7 +1,8 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
-import { bodyBounds, readJson } from "../input/json.ts";
+import { bodyBounds } from "../input/body-bounds.ts";
+import { readJson } from "../input/json.ts";
 import { auditTrail } from "./audit-trail.ts";
 import { OperatorCallers } from "./callers/operator-callers.ts";
 import { Callers, type Doors } from "./callers/partner-callers.ts";
@@ -19,7 +20,6 @@ import { notificationRoutes, operatorHistoryRoutes, operatorNotificationRoutes }
 import { figuresRoutes, overviewRoutes } from "./deliveries/overview.ts";
 import { operatorRedeliveryRoutes, redeliveryRoutes } from "./deliveries/redeliveries.ts";
 import type { HttpDependencies } from "./dependencies.ts";
-import { Limits } from "./limits.ts";
 import { observeRequests } from "./observe.ts";
 import { operatorClearingRoutes } from "./payments/clearing.ts";
 import { commandRoutes, transactionRoutes } from "./payments/commands.ts";
@@ -30,6 +30,7 @@ import { sandboxRoutes } from "./payments/sandbox.ts";
 import { statementRoutes } from "./payments/statements.ts";
 import { requirePolicies } from "./policy.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./problems.ts";
+import { RateLimits } from "./rate-limits.ts";
 import { apiKeyRoutes, operatorApiKeyRoutes, ownKeyRoutes } from "./registry/keys.ts";
 import { operatorRoutes } from "./registry/operators.ts";
 import { operatorPartnerArchiveRoutes, operatorPartnerRoutes, selfRoutes } from "./registry/partners.ts";
@@ -84,7 +85,7 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
     reply.headers(secured(request.raw));
     done();
   });
-  const limits = new Limits(parts.config, parts.clock, parts.metrics);
+  const limits = new RateLimits(parts.config, parts.clock, parts.metrics);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body: Buffer, done) => {
     // For a route without a required body, an empty one counts as none.
@@ -160,7 +161,7 @@ function endConnectionsOnStop(app: FastifyInstance, { isStopping }: Pick<HttpDep
 interface Gate extends Doors {
   readonly operatorTokens: readonly string[];
   readonly address: CallerAddress;
-  readonly limits: Limits;
+  readonly limits: RateLimits;
   readonly sessions: Sessions;
   readonly viewLinks: ViewLinks;
   readonly listener: HttpListener;

@@ -1,7 +1,7 @@
 import { generate } from "selfsigned";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { watchCertificates } from "../../app/watches.ts";
+import { watchCertificates } from "../../alerts/watches.ts";
 import { systemClock } from "../../clock.ts";
 import type { NewEvent } from "../../events.ts";
 import { newId, type PartnerId } from "../../ids.ts";

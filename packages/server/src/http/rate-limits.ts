@@ -1,13 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { BoundedMap } from "../bounded-map.ts";
 import { type Clock, systemTimers } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { networkOf } from "../partners/address-blocks.ts";
-import type { Callers } from "./callers/partner-callers.ts";
 import { anybody, type PartnerPolicy, policyOf } from "./policy.ts";
 import { ProcessorShare } from "./processor-share.ts";
-import { type RateDecision, RateLimit } from "./rate-limit.ts";
 import type { CallerAddress } from "./request-guards.ts";
 
 type Limit = PartnerPolicy["limit"] | "anonymous";
@@ -46,7 +45,7 @@ const refusedMsMax = 2;
 const toldBelow = 1 / 4;
 
 /** Rate limits per minute for each partner, and for each address of callers without a key, at this instance. */
-export class Limits {
+export class RateLimits {
   readonly #limits: Readonly<Record<Limit, RateLimit>>;
   readonly #metrics: Pick<Metrics, "requestsLimited">;
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -67,7 +66,9 @@ export class Limits {
   }
 
   /** For routes whose caller is authenticated before. */
-  ofPartner(callers: Callers): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+  ofPartner(callers: {
+    partner(request: FastifyRequest): { readonly id: string };
+  }): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
     return async (request, reply) => {
       const { id } = callers.partner(request);
       this.#count("requests", id, reply);
@@ -210,4 +211,64 @@ export function prefersAsync(header: string | string[] | undefined): boolean {
   if (header === undefined) return false;
   const preferences = [header].flat().join(",").split(",");
   return preferences.some((preference) => /^respond-async$/i.test((preference.split(";")[0] ?? "").trim()));
+}
+
+/** The rest of the limit after a request, and the time until it is reset. */
+interface RateDecision {
+  readonly allowed: boolean;
+  readonly remaining: number;
+  /** Until the full limit is available again. */
+  readonly resetS: number;
+}
+
+interface Window {
+  readonly endsAtMs: number;
+  used: number;
+}
+
+const windowMs = 60_000;
+const keysMax = 20_000;
+
+/**
+ * A limit per minute for each key; the minute begins with its first request. The number of keys is bounded: the one
+ * whose minute began first is forgotten.
+ */
+export class RateLimit {
+  readonly perMinute: number;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #windows = new BoundedMap<string, Window>(keysMax);
+
+  constructor(perMinute: number, clock: Pick<Clock, "monotonicMs">) {
+    this.perMinute = perMinute;
+    this.#clock = clock;
+  }
+
+  /** @param cost counts as this many requests; one that costs more than the limit is never allowed */
+  count(key: string, cost = 1): RateDecision {
+    const nowMs = this.#clock.monotonicMs();
+    const window = this.#window(key, nowMs);
+    const allowed = window.used + cost <= this.perMinute;
+    if (allowed) window.used += cost;
+    return {
+      allowed,
+      remaining: Math.max(0, this.perMinute - window.used),
+      resetS: Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1_000)),
+    };
+  }
+
+  /** Counts what is known only afterwards, such as an answer's size: it may go beyond the limit. */
+  add(key: string, cost: number): void {
+    this.#window(key, this.#clock.monotonicMs()).used += cost;
+  }
+
+  #window(key: string, nowMs: number): Window {
+    const known = this.#windows.get(key);
+    return known !== undefined && known.endsAtMs > nowMs ? known : this.#begin(key, nowMs);
+  }
+
+  #begin(key: string, nowMs: number): Window {
+    const window = { endsAtMs: nowMs + windowMs, used: 0 };
+    this.#windows.set(key, window);
+    return window;
+  }
 }

@@ -5,9 +5,8 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import type { Metrics } from "../metrics.ts";
 import { isApiKey } from "../partners/keys.ts";
-import { Limits } from "./limits.ts";
 import { partner } from "./policy.ts";
-import { RateLimit } from "./rate-limit.ts";
+import { RateLimit, RateLimits } from "./rate-limits.ts";
 import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
 let service: HttpTestService;
@@ -117,7 +116,7 @@ describe("one partner", () => {
   test("does not pay for the time in which other programs had the processor while its body was read", async () => {
     await start({});
     let nowMs = 0;
-    const limits = new Limits(readConfig({}), { monotonicMs: () => nowMs }, {} as Metrics);
+    const limits = new RateLimits(readConfig({}), { monotonicMs: () => nowMs }, {} as Metrics);
     const admit = limits.ofPartner({ partner: () => ({ id: "a partner" }) } as never);
     const config = { policy: partner("commands", "async").runs };
     const request = { routeOptions: { config }, headers: {}, query: {} };

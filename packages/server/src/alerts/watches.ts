@@ -1,14 +1,11 @@
-import { PerformanceObserver } from "node:perf_hooks";
 import type { Acquirers } from "../acquirer/acquirer.ts";
 import { settingsName } from "../acquirer/registered/registry.ts";
-import type { Alerts } from "../alerts/alerts.ts";
 import type { NewEvent } from "../events.ts";
 import type { KeyId, PartnerId } from "../ids.ts";
-import type { Log, TroubleLog } from "../log.ts";
+import type { Log } from "../log.ts";
 import type { AuditStore } from "../operators/audit.ts";
 import { endsOfValidity } from "../partners/callback-rules.ts";
-import type { PendingCount } from "../store/deliveries/pending-status.ts";
-import type { Partitions } from "../store/schema/partitions.ts";
+import type { Alerts } from "./alerts.ts";
 
 /** Each watch looks at one condition when it is called, and records an event for the operator. */
 type Recording = Pick<Alerts, "record">;
@@ -19,13 +16,13 @@ const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 
-function ofService(kind: NewEvent["kind"], detail: NewEvent["detail"]): NewEvent {
+export function ofService(kind: NewEvent["kind"], detail: NewEvent["detail"]): NewEvent {
   return { kind, partnerId: null, subjectId: null, detail };
 }
 
 /** Alerts, once an hour, while the oldest pending notification is older than configured. */
 export async function watchBacklog(
-  { count, oldestMs }: PendingCount,
+  { count, oldestMs }: { readonly count: number; readonly oldestMs: number | undefined },
   alertAfterS: number,
   alerts: RecordingOnce,
 ): Promise<void> {
@@ -171,78 +168,4 @@ export async function reportAuditHead(
   log.info({ expect }, "the audit's last entry");
   const event = ofService("audit_head", { expect });
   await (isLast ? alerts.record(event) : alerts.recordOnce(event, auditHeadEveryMs));
-}
-
-const daysAheadMin = 3;
-
-/**
- * Creates missing days of history, drops those past retention, and reports failures. Rejects if there is no partition
- * for today.
- */
-export async function maintainPartitions(
-  partitions: Pick<Partitions, "maintain">,
-  alerts: Recording,
-  log: Log,
-): Promise<void> {
-  const { created, dropped, waiting, troubles, daysAhead, prolonged } = await partitions.maintain();
-  for (const trouble of troubles) log.error({ err: trouble }, "a day of history could not be made; it is tried again");
-  if (created + dropped > 0) log.info({ created, dropped, daysAhead }, "history maintained");
-  if (prolonged !== undefined) {
-    const { days, scheduleDays } = prolonged;
-    log.error(
-      prolonged,
-      `a partner's retry schedule lasts ${scheduleDays} days, so history is kept for ${days}. ` +
-        `Set PAYBELL_HISTORY_DAYS to at least ${days}, or shorten the schedule`,
-    );
-  }
-  if (daysAhead < daysAheadMin) await alerts.record(ofService("partitions_short", { daysAhead }));
-  if (waiting.length > 0 || prolonged !== undefined) {
-    await alerts.record(ofService("history_waiting", { waiting, keptDays: prolonged?.days }));
-  }
-}
-
-const loopCheckEveryMs = 250;
-const blockedMs = 1_000;
-/** From this share of the time on, something is its cause. */
-const mostShare = 0.6;
-
-/** Logs that the event loop was blocked for more than a second, and by what. @returns a function that ends the watch */
-export function watchLoop(log: Pick<TroubleLog, "warn">): () => void {
-  let collectingMs = 0;
-  const collections = new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) collectingMs += duration;
-  });
-  collections.observe({ entryTypes: ["gc"] });
-  let checkedMs = performance.now();
-  let usage = process.cpuUsage();
-  const timer = setInterval(() => {
-    const nowMs = performance.now();
-    const forMs = nowMs - checkedMs - loopCheckEveryMs;
-    if (forMs >= blockedMs) {
-      const { user, system } = process.cpuUsage(usage);
-      const cause = causeOf({ forMs, processorMs: (user + system) / 1_000, collectingMs });
-      log.warn({ blockedMs: Math.round(forMs), cause }, "the event loop was blocked");
-    }
-    checkedMs = nowMs;
-    usage = process.cpuUsage();
-    collectingMs = 0;
-  }, loopCheckEveryMs);
-  timer.unref();
-  return () => {
-    clearInterval(timer);
-    collections.disconnect();
-  };
-}
-
-export interface Blocked {
-  readonly forMs: number;
-  /** Processor time of all threads of the process. */
-  readonly processorMs: number;
-  readonly collectingMs: number;
-}
-
-export function causeOf({ forMs, processorMs, collectingMs }: Blocked): string {
-  if (collectingMs >= forMs * mostShare) return "garbage collection: it needs more memory";
-  if (processorMs >= forMs * mostShare) return "work of its own, such as a very large request or notification";
-  return "the machine: other programs had its processors, or it was suspended";
 }
