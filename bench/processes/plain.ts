@@ -27,7 +27,7 @@ const insert = {
 
 /** As the engine's. */
 const rowsMax = 128;
-const companyMin = 16;
+const rowsMin = 16;
 
 /**
  * The least that a durable notifier does: the content and its delivery in one commit, a message to a thread that signs,
@@ -44,7 +44,7 @@ function plainMethods(process: NodeJS.Process): ContenderMethods {
       bytes: ({ content }) => content.length,
       giveUpAfterMs: Number.POSITIVE_INFINITY,
       rowsMax,
-      companyMin,
+      rowsMin,
       commit: async (jobs) => {
         const values = [uuidArray(jobs.map(({ id }) => id)), jsonArray(jobs.map(({ content }) => content))];
         await pool.query({ ...insert, values });

@@ -1,8 +1,8 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { SeededRandom } from "../../faults/random.ts";
 import type { FailureReason } from "../../packages/server/src/delivery/delivery.ts";
+import type { PartnerSource } from "../../packages/server/src/delivery/partners.ts";
 import { statusFailure } from "../../packages/server/src/delivery/schedule.ts";
-import type { PartnerSource } from "../../packages/server/src/delivery/store.ts";
 import { type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
 import type { Session } from "../database/database.ts";

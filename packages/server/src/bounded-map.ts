@@ -44,3 +44,27 @@ export class BoundedMap<Key, Value> {
     return [...this.#byKey.values()].map(({ value }) => value);
   }
 }
+
+/** For what is done at most once in a while for each key. The number of keys is bounded. */
+export class Cooldown<Key> {
+  readonly #everyMs: number;
+  readonly #begunAtMs: BoundedMap<Key, number>;
+
+  constructor(everyMs: number, keysMax: number) {
+    this.#everyMs = everyMs;
+    this.#begunAtMs = new BoundedMap(keysMax);
+  }
+
+  /** Whether it may be done now. If so, it counts as done. */
+  begin(key: Key, nowMs: number): boolean {
+    const begunAtMs = this.#begunAtMs.get(key);
+    if (begunAtMs !== undefined && nowMs - begunAtMs < this.#everyMs) return false;
+    this.#begunAtMs.set(key, nowMs);
+    return true;
+  }
+
+  /** It may be done again at once. */
+  end(key: Key): void {
+    this.#begunAtMs.delete(key);
+  }
+}

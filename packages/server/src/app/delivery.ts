@@ -1,20 +1,16 @@
-import { type Clock, systemClock, systemTimers } from "../clock.ts";
+import { systemClock, systemTimers } from "../clock.ts";
 import { type AttemptedDelivery, type AttemptResult, attemptMaker, faultOf } from "../delivery/attempt.ts";
 import { Backpressure } from "../delivery/backpressure.ts";
-import type { Delivery } from "../delivery/delivery.ts";
+import { firstDelivery } from "../delivery/delivery.ts";
 import { Hints } from "../delivery/hints.ts";
-import type { PartnerSource } from "../delivery/store.ts";
+import { DeliveryPartners } from "../delivery/partners.ts";
 import { createResolver } from "../delivery/transport/addresses.ts";
 import { Transport } from "../delivery/transport/transport.ts";
 import { DeliveryWorker } from "../delivery/worker.ts";
-import { ServiceError } from "../errors.ts";
-import type { PartnerId } from "../ids.ts";
 import type { Lease } from "../leases/lease.ts";
-import type { NewNotification, Notifier } from "../ledger/notifier.ts";
+import type { Notifier } from "../ledger/notifier.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import { FigureCounter } from "../notifications/overview.ts";
-import type { CachedPartners } from "../partners/directory.ts";
-import type { Partner } from "../partners/partner.ts";
 import type { PostgresListener } from "../store/database/client.ts";
 import { postgresCircuits, postgresEndpoints } from "../store/deliveries/circuits.ts";
 import { PostgresDeliveries } from "../store/deliveries/deliveries.ts";
@@ -185,65 +181,6 @@ function openWorker(
   return worker;
 }
 
-export interface DeliveryPartnersParts {
-  readonly directory: Pick<CachedPartners, "peek" | "find" | "watch">;
-  readonly clock: Pick<Clock, "monotonicMs">;
-  /** Its settings or keys cannot be read: reported once an hour, and at once if it could be read meanwhile. */
-  readonly onUnreadable: (id: PartnerId, error: unknown) => void;
-}
-
-const requestEveryMs = 500;
-const toldEveryMs = 3_600_000;
-
-/** The directory as delivery sees it: never waited for. One that is not known is requested, and told when it is. */
-export class DeliveryPartners implements PartnerSource {
-  readonly #parts: DeliveryPartnersParts;
-  /** When each one that is not known was requested. */
-  readonly #requestedMs = new Map<PartnerId, number>();
-  readonly #toldMs = new Map<PartnerId, number>();
-  #onChanged: (id: PartnerId) => void = () => undefined;
-
-  constructor(parts: DeliveryPartnersParts) {
-    this.#parts = parts;
-  }
-
-  /** @param onChanged called for a partner that has changed, or is known now */
-  start(onChanged: (id: PartnerId) => void): void {
-    this.#onChanged = onChanged;
-    this.#parts.directory.watch(onChanged);
-  }
-
-  peek(id: PartnerId): Partner | undefined {
-    const { directory, clock } = this.#parts;
-    const partner = directory.peek(id);
-    if (partner !== undefined) return partner;
-    const nowMs = clock.monotonicMs();
-    if (nowMs - (this.#requestedMs.get(id) ?? Number.NEGATIVE_INFINITY) >= requestEveryMs) {
-      this.#requestedMs.set(id, nowMs);
-      void this.#request(id);
-    }
-    return undefined;
-  }
-
-  async #request(id: PartnerId): Promise<void> {
-    const { directory, clock, onUnreadable } = this.#parts;
-    try {
-      const partner = await directory.find(id);
-      this.#toldMs.delete(id);
-      if (partner === undefined) return;
-      this.#requestedMs.delete(id);
-      this.#onChanged(id);
-    } catch (error) {
-      // The database is away: the directory says so.
-      if (error instanceof ServiceError) return;
-      const nowMs = clock.monotonicMs();
-      if (nowMs - (this.#toldMs.get(id) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
-      this.#toldMs.set(id, nowMs);
-      onUnreadable(id, error);
-    }
-  }
-}
-
 /** Passes durable notifications of the ledger to delivery, without reading the database, and to waiting pulls. */
 export function deliveryNotifier(
   hints: Pick<Hints, "offer" | "due">,
@@ -256,31 +193,8 @@ export function deliveryNotifier(
       const { partnerId, queue, originalId, originalExternalId } = notification;
       // Its original is looked up when it is read from the database.
       if (originalId === null && originalExternalId !== null) hints.due({ partnerId, queue });
-      else hints.offer(toDelivery(notification, createdAtMs), begunMs);
+      else hints.offer(firstDelivery(notification, createdAtMs), begunMs);
       arrivals.notify(partnerId);
     },
-  };
-}
-
-function toDelivery(notification: NewNotification, createdAtMs: number): Delivery {
-  const { partnerId, id, transactionId, originalId, chainId, command, callBackUrl, queue, content } = notification;
-  return {
-    partnerId,
-    id,
-    queue,
-    round: 0,
-    attemptsMade: 0,
-    attemptsBefore: 0,
-    scheduleStartMs: createdAtMs,
-    chainId,
-    follows: notification.follows,
-    settlesBatch: notification.settlesBatch,
-    toRegistered: false,
-    transactionId,
-    originalId,
-    command,
-    callBackUrl,
-    content,
-    bytes: Buffer.byteLength(content),
   };
 }

@@ -24,8 +24,10 @@ const duplicateCode = "94";
  */
 export const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
 
-/** Three to six minutes after the first try: from then on the operator should know. */
-export const lateAfterTries = 8;
+/** Three to six minutes after the first try: from then on the operator should know that it is not answered. */
+export const reportedLateAfterTries = 8;
+/** A host that does not know the original after so many tries will not know it later. */
+const unknownIsFinalAfterTries = 8;
 
 /** The circumstances of a try, on which the meaning of a 25 depends. */
 export interface ReversalTry {
@@ -53,7 +55,7 @@ export function reversalStateAfter(outcome: AcquirerOutcome, how: ReversalTry): 
 function afterUnknown({ tries, mayOvertake, isSameSite }: ReversalTry): "pending" | "done" | "parked" {
   if (mayOvertake) return "pending";
   if (isSameSite) return "done";
-  return tries < lateAfterTries ? "pending" : "parked";
+  return tries < unknownIsFinalAfterTries ? "pending" : "parked";
 }
 
 /**

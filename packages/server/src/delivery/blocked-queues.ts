@@ -6,10 +6,11 @@ import type { Partner } from "../partners/partner.ts";
 import { type Circuits, isBlocked } from "./circuit.ts";
 import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import type { Ownership } from "./ownership.ts";
+import type { PartnerSource } from "./partners.ts";
 import { cooldownMs } from "./queue.ts";
 import type { Queues } from "./queues.ts";
 import { postponementMs, scheduleEndMs } from "./schedule.ts";
-import { type DeliveryStore, keyOf, leftMs, type PartnerSource, type QueuePage, type QueuePosition } from "./store.ts";
+import { type DeliveryStore, keyOf, leftMs, type QueuePage, type QueuePosition } from "./store.ts";
 
 export interface BlockedQueuesParts {
   readonly store: Pick<DeliveryStore, "postpone" | "park">;

@@ -34,6 +34,45 @@ export interface Delivery extends Required<Addressed> {
   readonly bytes: number;
 }
 
+type NewDelivery = Pick<
+  Delivery,
+  | "partnerId"
+  | "id"
+  | "queue"
+  | "chainId"
+  | "follows"
+  | "settlesBatch"
+  | "transactionId"
+  | "originalId"
+  | "command"
+  | "callBackUrl"
+  | "content"
+>;
+
+/** A notification that was just created, before its first attempt. */
+export function firstDelivery(notification: NewDelivery, createdAtMs: number): Delivery {
+  const { partnerId, id, transactionId, originalId, chainId, command, callBackUrl, queue, content } = notification;
+  return {
+    partnerId,
+    id,
+    queue,
+    round: 0,
+    attemptsMade: 0,
+    attemptsBefore: 0,
+    scheduleStartMs: createdAtMs,
+    chainId,
+    follows: notification.follows,
+    settlesBatch: notification.settlesBatch,
+    toRegistered: false,
+    transactionId,
+    originalId,
+    command,
+    callBackUrl,
+    content,
+    bytes: Buffer.byteLength(content),
+  };
+}
+
 /** The key of a queue: the deliveries pending for one partner at one registered URL, or at one callback origin. */
 export interface QueueKey {
   readonly partnerId: PartnerId;

@@ -8,10 +8,11 @@ import type { BlockedQueues } from "./blocked-queues.ts";
 import { type BlockedGate, type CircuitChange, type Circuits, isBlocked } from "./circuit.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Ownership } from "./ownership.ts";
+import type { PartnerSource } from "./partners.ts";
 import type { Queue } from "./queue.ts";
 import type { Queues } from "./queues.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
-import { type DeliveryStore, keyOf, leftMs, type PartnerSource, type Recorded } from "./store.ts";
+import { type DeliveryStore, keyOf, leftMs, type Recorded } from "./store.ts";
 
 export interface SendingParts {
   readonly store: Pick<DeliveryStore, "record" | "postpone">;

@@ -1,15 +1,8 @@
 import type { Clock } from "../clock.ts";
-import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
-import type { Partner } from "../partners/partner.ts";
+import type { LeaseId, NotificationId } from "../ids.ts";
 import type { CircuitChange } from "./circuit.ts";
 import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import type { NextAttempt } from "./schedule.ts";
-
-/** Partners as a worker knows them, at most five seconds old. */
-export interface PartnerSource {
-  /** Undefined if unknown or too old. Then it is requested, and `partnerChanged` is called when it arrives. */
-  peek(id: PartnerId): Partner | undefined;
-}
 
 /** A hint that something of a partner is due. */
 export interface Hint extends Pick<QueueKey, "partnerId"> {

@@ -8,7 +8,7 @@ import {
   reversalMarginMsDefault,
 } from "../acquirer/acquirer.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import { lateAfterTries, reversalStateAfter, unknownCode } from "../commands/reversal.ts";
+import { reportedLateAfterTries, reversalStateAfter, unknownCode } from "../commands/reversal.ts";
 import type { NewEvent } from "../events.ts";
 import { newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
@@ -115,7 +115,7 @@ export class Reverser extends DueWork<DueReversal> {
     });
     if (after === "pending") {
       // The eighth may have been skipped: its instance died, or the Reversal was requested again.
-      if (due.tries >= lateAfterTries) {
+      if (due.tries >= reportedLateAfterTries) {
         completer.recordOnce(transaction, "reversal_late", { tries: due.tries, responseCode });
       }
       return reversals.postpone(due, backoffMs(due.tries), responseCode);

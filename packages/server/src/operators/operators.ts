@@ -1,4 +1,4 @@
-import { BoundedMap } from "../bounded-map.ts";
+import { BoundedMap, Cooldown } from "../bounded-map.ts";
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { nameProblems } from "../guards/safe-text.ts";
@@ -44,7 +44,7 @@ export class Operators {
   readonly #store: OperatorStore;
   readonly #clock: Clock;
   readonly #known = new BoundedMap<string, Known>(knownMax);
-  readonly #usedAtMs = new BoundedMap<OperatorId, number>(knownMax);
+  readonly #recentlyUsed = new Cooldown<OperatorId>(usedEveryMs, knownMax);
 
   constructor(store: OperatorStore, clock: Clock) {
     this.#store = store;
@@ -108,11 +108,9 @@ export class Operators {
   }
 
   #used(id: OperatorId): void {
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - (this.#usedAtMs.get(id) ?? Number.NEGATIVE_INFINITY) < usedEveryMs) return;
-    this.#usedAtMs.set(id, nowMs);
+    if (!this.#recentlyUsed.begin(id, this.#clock.monotonicMs())) return;
     // The time is informative: a request neither waits for it, nor fails with it.
-    this.#store.used(id).catch(() => this.#usedAtMs.delete(id));
+    this.#store.used(id).catch(() => this.#recentlyUsed.end(id));
   }
 }
 

@@ -1,3 +1,4 @@
+import { Cooldown } from "../bounded-map.ts";
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { nameProblems } from "../guards/safe-text.ts";
@@ -33,7 +34,7 @@ export class ApiKeys {
   readonly #store: ApiKeyStore;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #changed: (id: PartnerId) => Promise<void>;
-  readonly #usedAtMs = new Map<KeyId, number>();
+  readonly #used = new Cooldown<KeyId>(usedEveryMs, rememberedMax);
 
   /** @param changed called after each change; its result is awaited, its failure is ignored */
   constructor(
@@ -98,11 +99,8 @@ export class ApiKeys {
 
   /** The time is informative, to the minute: a request neither waits for it, nor fails with it. */
   used(partnerId: PartnerId, keyId: KeyId): void {
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - (this.#usedAtMs.get(keyId) ?? Number.NEGATIVE_INFINITY) < usedEveryMs) return;
-    if (this.#usedAtMs.size >= rememberedMax) this.#usedAtMs.clear();
-    this.#usedAtMs.set(keyId, nowMs);
-    this.#store.apiKeyUsed(partnerId, keyId).catch(() => this.#usedAtMs.delete(keyId));
+    if (!this.#used.begin(keyId, this.#clock.monotonicMs())) return;
+    this.#store.apiKeyUsed(partnerId, keyId).catch(() => this.#used.end(keyId));
   }
 
   async #notify(partnerId: PartnerId): Promise<void> {

@@ -15,7 +15,7 @@ import {
 import { HostRequests, type SignOffStore, SignOffs } from "./host-requests.ts";
 import { KeyExchange, KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
-import { KeyLocks } from "./link/exchanges.ts";
+import { MatchLocks } from "./link/exchanges.ts";
 import type { LinkEvent, LinkOptions, LinkTimings } from "./link/link.ts";
 import { Links } from "./link/links.ts";
 import { Wire } from "./link/wire.ts";
@@ -62,7 +62,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly reversalMarginMs: number;
   readonly #mapping: Mapping;
   readonly #link: Links;
-  readonly #locks: KeyLocks;
+  readonly #locks: MatchLocks;
   readonly #tokens: RegExp;
   readonly #clock: Clock;
   readonly #name: string;
@@ -94,7 +94,7 @@ export class Iso8583Acquirer implements Acquirer {
     this.approvals = this.#mapping.approvals;
     this.wantsCards = wantsCards(profile);
     this.reversalMarginMs = profile.timings.reversalMarginMs;
-    this.#locks = new KeyLocks({ oneAtATime: matchProblems(profile).length > 0 });
+    this.#locks = new MatchLocks({ oneAtATime: matchProblems(profile).length > 0 });
     const macKeys = macKeysOf(options);
     this.#keys = macKeys && keyExchangeOf(options, macKeys);
     const wire = new Wire({
@@ -116,7 +116,7 @@ export class Iso8583Acquirer implements Acquirer {
         keys: this.#keys,
       },
       signOffs: this.#signOffs,
-      keyOf: (message) => this.#mapping.keyOf(message),
+      matchKeyOf: (message) => this.#mapping.matchKeyOf(message),
       timings: { ...profile.timings, ...defaultTimings, ...timings },
       clock,
       onEvent: this.#onEvent,
@@ -152,7 +152,7 @@ export class Iso8583Acquirer implements Acquirer {
     if (!this.#link.isUp && !(await this.#link.isUpWithin(Math.min(timeoutMs, linkWaitMsMax)))) {
       throw new NotSent(`No host of the acquirer is connected: ${this.#link.state().detail}`);
     }
-    const locking = this.#locks.lock(this.#mapping.keyOf(request), identityOf(message), timeoutMs / 2);
+    const locking = this.#locks.lock(this.#mapping.matchKeyOf(request), identityOf(message), timeoutMs / 2);
     const lock = locking instanceof Promise ? await locking : locking;
     if (lock === undefined) throw new NotSent("The host could not tell its answer from that of another request");
     const site = this.#link.host;

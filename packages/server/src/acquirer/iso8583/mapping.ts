@@ -64,7 +64,7 @@ export class Mapping {
   }
 
   /** The elements that a request and its answer share, and no other current request has. */
-  keyOf(message: IsoMessage): string {
+  matchKeyOf(message: IsoMessage): string {
     const { mti } = message;
     const asked = mti.slice(0, 2) + (Number(mti[2]) - (Number(mti[2]) % 2)).toString();
     return [asked, ...this.#profile.matchBy.map((field) => textOf(message, field))].join("|");

@@ -1,6 +1,7 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, isIPv6, type Socket } from "node:net";
+import { Cooldown } from "../../bounded-map.ts";
 import type { Clock } from "../../clock.ts";
 import { AddressBlocks } from "../../partners/address-blocks.ts";
 import type { Resolve } from "./addresses.ts";
@@ -78,7 +79,7 @@ export class EgressProxy {
   #bytesBefore = 0;
   #waits = 0;
   #waitUntilMs = Number.NEGATIVE_INFINITY;
-  readonly #toldAtMs = new Map<string, number>();
+  readonly #told = new Cooldown<string>(toldEveryMs, toldMax);
 
   constructor(options: EgressProxyOptions) {
     const { protocol, hostname, port, username, password } = new URL(options.url);
@@ -215,11 +216,7 @@ export class EgressProxy {
   }
 
   #tell(detail: string): void {
-    const nowMs = this.#options.clock.monotonicMs();
-    if (nowMs - (this.#toldAtMs.get(detail) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
-    if (this.#toldAtMs.size >= toldMax) this.#toldAtMs.clear();
-    this.#toldAtMs.set(detail, nowMs);
-    this.#options.onFailure?.(detail);
+    if (this.#told.begin(detail, this.#options.clock.monotonicMs())) this.#options.onFailure?.(detail);
   }
 }
 

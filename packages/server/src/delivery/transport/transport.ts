@@ -1,4 +1,5 @@
 import type { SecureContext } from "node:tls";
+import { BoundedMap, Cooldown } from "../../bounded-map.ts";
 import type { Clock } from "../../clock.ts";
 import { maskCardNumbers } from "../../guards/mask-card-numbers.ts";
 import type { PartnerId } from "../../ids.ts";
@@ -86,10 +87,10 @@ export class Transport {
   readonly #secureContext: SecureContext;
   /** By partner and origin, the longest unused first. */
   readonly #pools = new Map<string, ConnectionPool>();
-  readonly #targets = new Map<string, CallbackTarget>();
+  readonly #targets = new BoundedMap<string, CallbackTarget>(targetsMax);
   readonly #versions = new WeakMap<PartnerConnectionSettings, string>();
-  /** By partner and origin: when the end of a certificate was reported, by the wall clock. */
-  readonly #warnedAtMs = new Map<string, number>();
+  /** By partner and origin: the end of a certificate was reported, by the wall clock. */
+  readonly #warned = new Cooldown<string>(toldEveryMs, targetsMax);
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
   /** Each ends a POST in flight. */
@@ -120,7 +121,6 @@ export class Transport {
   #read(text: string): CallbackTarget | undefined {
     const known = this.#targets.get(text);
     if (known !== undefined || !URL.canParse(text)) return known;
-    if (this.#targets.size >= targetsMax) this.#targets.clear();
     const parsed = new URL(text);
     const { protocol, origin, pathname, search } = parsed;
     const target = { protocol, origin, path: pathname + search, port: portOf(parsed) };
@@ -259,11 +259,9 @@ export class Transport {
   #certificateSeen(partnerId: PartnerId, origin: string, endsAt: Date): void {
     const nowMs = this.#options.clock.nowMs();
     if (endsAt.getTime() - nowMs > endingMs) return;
-    const key = `${partnerId} ${origin}`;
-    if (nowMs - (this.#warnedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
-    if (this.#warnedAtMs.size >= targetsMax) this.#warnedAtMs.clear();
-    this.#warnedAtMs.set(key, nowMs);
-    this.#options.onCertificateEnding?.(partnerId, origin, endsAt);
+    if (this.#warned.begin(`${partnerId} ${origin}`, nowMs)) {
+      this.#options.onCertificateEnding?.(partnerId, origin, endsAt);
+    }
   }
 
   #removeLongestUnused(): void {

@@ -1,4 +1,4 @@
-import { BoundedMap } from "../../bounded-map.ts";
+import { Cooldown } from "../../bounded-map.ts";
 import { ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
 import { networkOf } from "../../partners/address-blocks.ts";
@@ -18,7 +18,7 @@ const toldMax = 10_000;
 export class WrongKeys {
   readonly #parts: WrongKeysParts;
   readonly #wrong: RateLimit;
-  readonly #toldAtMs = new BoundedMap<string, number>(toldMax);
+  readonly #told = new Cooldown<string>(toldEveryMs, toldMax);
 
   constructor(parts: WrongKeysParts) {
     this.#parts = parts;
@@ -54,9 +54,6 @@ export class WrongKeys {
   }
 
   #report(what: string, tell: () => void): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    if (nowMs - (this.#toldAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < toldEveryMs) return;
-    this.#toldAtMs.set(what, nowMs);
-    tell();
+    if (this.#told.begin(what, this.#parts.clock.monotonicMs())) tell();
   }
 }

@@ -68,7 +68,7 @@ describe("beside a batch on its way", () => {
         await new Promise<void>((resolve) => ends.push(resolve));
         return doubled(items);
       },
-      { concurrency: 2, companyMin: 4 },
+      { concurrency: 2, rowsMin: 4 },
     );
     return { batches, ends, group };
   }

@@ -44,7 +44,7 @@ export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks<Item>
    * While another batch is in flight, a batch waits for this many rows, for the end of that one, or for 20 ms. Each
    * batch has a fixed cost.
    */
-  readonly companyMin?: number;
+  readonly rowsMin?: number;
   /** The wait of the first item for others when no batch is in flight. For writes that no caller waits for. */
   readonly lingerMs?: number;
 }
@@ -52,7 +52,7 @@ export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks<Item>
 /** Beyond these a conflict is taken for a bug. */
 const conflictsMax = 10;
 /** The batch in flight may wait for a lock. */
-const companyWaitMs = 20;
+const rowsMinWaitMs = 20;
 
 interface Waiting<Item, Result> {
   readonly item: Item;
@@ -76,7 +76,7 @@ export class GroupCommit<Item, Result> {
   #queueBytes = 0;
   #running = 0;
   #scheduled = false;
-  #company: NodeJS.Timeout | undefined;
+  #rowsMinTimer: NodeJS.Timeout | undefined;
   readonly #keysRunning = new Set<string>();
   #idle: (() => void)[] = [];
 
@@ -87,7 +87,7 @@ export class GroupCommit<Item, Result> {
       queueRowsMax: 20_000,
       queueBytesMax: 64 * 1024 * 1024,
       concurrency: 2,
-      companyMin: 1,
+      rowsMin: 1,
       lingerMs: 0,
       ...options,
     };
@@ -122,8 +122,8 @@ export class GroupCommit<Item, Result> {
 
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#options.concurrency) return;
-    if (this.#running > 0 && this.#queue.length < this.#options.companyMin) {
-      this.#company ??= setTimeout(() => void this.#flush(), companyWaitMs);
+    if (this.#running > 0 && this.#queue.length < this.#options.rowsMin) {
+      this.#rowsMinTimer ??= setTimeout(() => void this.#flush(), rowsMinWaitMs);
       return;
     }
     this.#scheduled = true;
@@ -138,8 +138,8 @@ export class GroupCommit<Item, Result> {
   }
 
   async #flush(): Promise<void> {
-    clearTimeout(this.#company);
-    this.#company = undefined;
+    clearTimeout(this.#rowsMinTimer);
+    this.#rowsMinTimer = undefined;
     if (this.#running >= this.#options.concurrency) return;
     this.#running += 1;
     const turn = this.#options.turn?.();

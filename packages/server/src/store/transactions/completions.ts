@@ -42,7 +42,7 @@ const reportRowsMax = 128;
  * Measured at 1,000 reports a second, two or three per batch, alternating: with 16, p99 was 47 to 59 ms instead of 56
  * to 84, and PostgreSQL's share of each a tenth less.
  */
-const reportCompanyMin = 16;
+const reportRowsMin = 16;
 
 interface KnownRow extends statements.ReportedRow {
   readonly notification_id: string | null;
@@ -86,7 +86,7 @@ export class PostgresCompletions implements CompletionStore {
         new GroupCommit<ReportedCompletion, Reported>({
           name: "report",
           rowsMax: reportRowsMax,
-          companyMin: reportCompanyMin,
+          rowsMin: reportRowsMin,
           key: keyOf,
           bytes: (report) => bytesOf(report.notification),
           commit: (reports) => this.#report(home, reports),

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { NoAnswer } from "../../acquirer.ts";
 import type { IsoMessage } from "../message/codec.ts";
-import { Exchanges, type KeyLock, KeyLocks } from "./exchanges.ts";
+import { Exchanges, type MatchLock, MatchLocks } from "./exchanges.ts";
 
 test("an answer goes to a repeat that is still known, past those that are too long ago", async () => {
   let nowMs = 0;
@@ -26,17 +26,17 @@ test("an answer goes to a repeat that is still known, past those that are too lo
 });
 
 const patientMs = 600_000;
-const opened: KeyLocks[] = [];
+const opened: MatchLocks[] = [];
 afterEach(() => {
   for (const locks of opened.splice(0)) locks.close();
 });
 
 function locksOf(oneAtATime = false) {
-  const locks = new KeyLocks({ oneAtATime });
+  const locks = new MatchLocks({ oneAtATime });
   opened.push(locks);
   const order: string[] = [];
   /** Locks it, and notes when it is there. */
-  async function lock(key: string, request: string, waitMs = patientMs): Promise<KeyLock | undefined> {
+  async function lock(key: string, request: string, waitMs = patientMs): Promise<MatchLock | undefined> {
     const locked = await locks.lock(key, request, waitMs);
     if (locked !== undefined) order.push(request);
     return locked;

@@ -132,7 +132,7 @@ export class Exchanges {
 }
 
 /** A request's exclusive use of its key at the host. */
-export interface KeyLock {
+export interface MatchLock {
   /** It was answered, or did not leave. */
   release(): void;
   /** Nobody waits for its answer any more, but the host may send it for `holdMs`: until then its key is not free. */
@@ -147,7 +147,7 @@ interface Locked {
 interface WaitingRequest {
   readonly key: string;
   readonly request: string;
-  readonly resolve: (lock: KeyLock | undefined) => void;
+  readonly resolve: (lock: MatchLock | undefined) => void;
 }
 
 /** Every request has it, if the host's answers do not tell requests apart. */
@@ -157,7 +157,7 @@ const oneForAll = "";
  * Two different requests under one key exclude each other, because the answer to one would be taken for the other's. A
  * repeat of a request shares its key. Those that wait are served in order.
  */
-export class KeyLocks {
+export class MatchLocks {
   readonly #oneAtATime: boolean;
   readonly #locked = new Map<string, Locked>();
   readonly #waiting = new Set<WaitingRequest>();
@@ -168,7 +168,7 @@ export class KeyLocks {
   }
 
   /** @returns at once if the key is free; a promise of undefined if it is not free within `waitMs` */
-  lock(key: string, request: string, waitMs: number): KeyLock | Promise<KeyLock | undefined> {
+  lock(key: string, request: string, waitMs: number): MatchLock | Promise<MatchLock | undefined> {
     const lock = this.#tryLock(key, request);
     if (lock !== undefined) return lock;
     return new Promise((resolve) => {
@@ -199,7 +199,7 @@ export class KeyLocks {
     this.#holds.clear();
   }
 
-  #tryLock(key: string, request: string): KeyLock | undefined {
+  #tryLock(key: string, request: string): MatchLock | undefined {
     const keys = this.#oneAtATime ? [key, oneForAll] : [key];
     if (keys.some((one) => (this.#locked.get(one)?.request ?? request) !== request)) return undefined;
     for (const one of keys) {

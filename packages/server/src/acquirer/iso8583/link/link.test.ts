@@ -72,7 +72,7 @@ function open(
     },
     exchanges: new Exchanges(systemClock),
     signOffs: new SignOffs(undefined),
-    keyOf: ({ mti, fields }) =>
+    matchKeyOf: ({ mti, fields }) =>
       [mti.slice(0, 2), Math.floor(Number(mti[2]) / 2), fields.get(7), fields.get(11), fields.get(41)].join("|"),
     timings: {
       connectTimeoutMs: 600_000,

@@ -77,7 +77,7 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly exchanges: Exchanges;
   readonly signOffs: SignOffs;
   /** The key that a message and its answer share. */
-  readonly keyOf: (message: IsoMessage) => string;
+  readonly matchKeyOf: (message: IsoMessage) => string;
   readonly timings: LinkTimings;
   readonly clock: Clock;
   readonly onEvent: (event: LinkEvent) => void;
@@ -412,7 +412,7 @@ export class Link {
   }
 
   #requestOn(session: Session, message: IsoMessage, options: RequestOptions): Promise<IsoMessage> {
-    const exchange = this.#exchanges.open(this.#options.keyOf(message), { ...options, owner: this });
+    const exchange = this.#exchanges.open(this.#options.matchKeyOf(message), { ...options, owner: this });
     try {
       if (this.#sendOn(session, message)) {
         options.onSent?.(session.name);
@@ -438,14 +438,14 @@ export class Link {
   }
 
   #received(session: Session, bytes: Buffer): void {
-    const { wire, keyOf, network, onEvent, clock } = this.#options;
+    const { wire, matchKeyOf, network, onEvent, clock } = this.#options;
     const host = session.name;
     session.heardAtMs = clock.monotonicMs();
     try {
       const message = wire.read(bytes);
       onEvent({ kind: "received", host, message });
       if (!isRequest(message)) {
-        const settled = this.#exchanges.settle(keyOf(message), message);
+        const settled = this.#exchanges.settle(matchKeyOf(message), message);
         if (settled === "unknown") onEvent({ kind: "ignored", host, detail: "it matches no request", message });
         if (settled === "repeated") onEvent({ kind: "ignored", host, detail: "it was answered so before" });
         return;
