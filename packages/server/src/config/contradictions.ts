@@ -1,54 +1,22 @@
 import { historyMarginDays, scheduleDays } from "../retry-schedule.ts";
 import { type Config, type SettingKey, settings } from "./settings.ts";
 
-/** What is required with what, and why in words. */
-const requirements: readonly {
-  readonly of: (config: Config) => boolean;
-  readonly needs: readonly SettingKey[];
-  readonly because: string;
-}[] = [
-  { of: ({ kms }) => kms === "vault", needs: ["kmsUrl", "kmsTokenFile"], because: "with PAYBELL_KMS=vault" },
-  { of: ({ kms }) => kms === "aws", needs: ["kmsKey", "awsRegion"], because: "with PAYBELL_KMS=aws" },
-  {
-    of: ({ masterKey, masterKeyOthers }) => [masterKey, ...masterKeyOthers].some((key) => typeof key === "string"),
-    needs: ["kms"],
-    because: "with a master key that a key service wrapped",
-  },
-  {
-    of: ({ oidcIssuer }) => oidcIssuer !== null,
-    needs: ["oidcClientId", "oidcClientSecret", "consoleUrl"],
-    because: "with PAYBELL_OIDC_ISSUER",
-  },
-  {
-    of: ({ consoleSignIn }) => consoleSignIn === "oidc",
-    needs: ["oidcIssuer"],
-    because: "with PAYBELL_CONSOLE_SIGN_IN=oidc",
-  },
-  {
-    of: ({ acquirer }) => acquirer === "iso8583",
-    needs: ["acquirerProfile", "acquirerHosts"],
-    because: "with PAYBELL_ACQUIRER=iso8583",
-  },
-  {
-    of: ({ kafkaBrokers }) => kafkaBrokers.length > 0,
-    needs: ["kafkaTopic"],
-    because: "with PAYBELL_KAFKA_BROKERS",
-  },
-  {
-    of: ({ kafkaSasl }) => kafkaSasl !== null,
-    needs: ["kafkaUser", "kafkaPassword"],
-    because: "with PAYBELL_KAFKA_SASL",
-  },
-  {
-    of: ({ alertUrl }) => alertUrl !== null,
-    needs: ["alertSecret"],
-    because: "with PAYBELL_ALERT_URL: alerts are signed",
-  },
-  {
-    of: ({ alertMailUrl }) => alertMailUrl !== null,
-    needs: ["alertMailFrom", "alertMailTo"],
-    because: "with PAYBELL_ALERT_MAIL_URL",
-  },
+/** What is required with a setting that has this value, or has any; and why, where that is not plain. */
+const requirements: readonly (readonly [
+  key: SettingKey,
+  value: string | undefined,
+  needs: readonly SettingKey[],
+  why?: string,
+])[] = [
+  ["kms", "vault", ["kmsUrl", "kmsTokenFile"]],
+  ["kms", "aws", ["kmsKey", "awsRegion"]],
+  ["oidcIssuer", undefined, ["oidcClientId", "oidcClientSecret", "consoleUrl"]],
+  ["consoleSignIn", "oidc", ["oidcIssuer"]],
+  ["acquirer", "iso8583", ["acquirerProfile", "acquirerHosts"]],
+  ["kafkaBrokers", undefined, ["kafkaTopic"]],
+  ["kafkaSasl", undefined, ["kafkaUser", "kafkaPassword"]],
+  ["alertUrl", undefined, ["alertSecret"], ": alerts are signed"],
+  ["alertMailUrl", undefined, ["alertMailFrom", "alertMailTo"]],
 ];
 
 /** One of each pair alone has no meaning. */
@@ -69,10 +37,13 @@ const orders: readonly (readonly [key: SettingKey, rule: "at least" | "at most",
 export function contradictions(config: Config): string[] {
   return [
     ...requirements
-      .filter(({ of }) => of(config))
-      .flatMap(({ needs, because }) =>
-        needs.filter((key) => isMissing(config[key])).map((key) => `${settings[key].name} is required ${because}`),
-      ),
+      .filter(([key, value]) => (value === undefined ? !isMissing(config[key]) : config[key] === value))
+      .flatMap(([key, value, needs, why = ""]) => {
+        const because = `with ${settings[key].name}${value === undefined ? "" : `=${value}`}${why}`;
+        return needs
+          .filter((one) => isMissing(config[one]))
+          .map((one) => `${settings[one].name} is required ${because}`);
+      }),
     ...pairs
       .filter(([one, other, of]) => (config[one] === null) !== (config[other] === null) && (of?.(config) ?? true))
       .map(([one, other]) => `${settings[one].name} and ${settings[other].name} are required together`),
@@ -114,6 +85,8 @@ function otherContradictions(config: Config): string[] {
   const { historyDays, retrySeconds, oidcIssuer, oidcScopes, kafkaTopic, kafkaDeadLetterTopic } = config;
   const historyDaysMin = Math.ceil(scheduleDays(retrySeconds) + historyMarginDays);
   const problems: string[] = [];
+  if (config.kms === null && [config.masterKey, ...config.masterKeyOthers].some((key) => typeof key === "string"))
+    problems.push("PAYBELL_KMS is required with a master key that a key service wrapped");
   if (historyDays < historyDaysMin) {
     problems.push(
       `PAYBELL_HISTORY_DAYS must be at least ${historyDaysMin} (the length of PAYBELL_RETRY_SECONDS, ` +
