@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempDisposableSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -70,10 +70,11 @@ export function requireOneVersion(packages: readonly Pick<Package, "manifest">[]
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..");
   const destination = resolve(process.env["INIT_CWD"] ?? root, process.argv[2] ?? "packed");
-  const staging = mkdtempSync(join(tmpdir(), "paybell-pack-"));
   try {
-    const packed = await packPackages(root, { staging, destination });
-    const executable = await packExecutable(root, packed, { staging, destination });
+    using folder = mkdtempDisposableSync(join(tmpdir(), "paybell-pack-"));
+    const folders = { staging: folder.path, destination };
+    const packed = await packPackages(root, folders);
+    const executable = await packExecutable(root, packed, folders);
     for (const path of [...packed.map(({ tarball }) => tarball), executable]) {
       process.stdout.write(`${relative(process.env["INIT_CWD"] ?? root, path)}\n`);
     }
@@ -81,7 +82,5 @@ if (import.meta.main) {
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;
-  } finally {
-    rmSync(staging, { recursive: true, force: true });
   }
 }

@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import {
+  existsSync,
   globSync,
   mkdirSync,
-  mkdtempSync,
+  mkdtempDisposableSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -59,28 +60,24 @@ export async function release(
   const output = join(root, "dist/release", version);
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output, { recursive: true });
-  const folder = mkdtempSync(join(tmpdir(), "paybell-release-"));
-  try {
-    // From a copy of the commit: nothing enters that git does not have, and a failure leaves the repository unchanged.
-    const tree = join(folder, "paybell");
-    extractCommit(root, "HEAD", tree);
-    symlinkSync(realpathSync(join(root, "node_modules")), join(tree, "node_modules"));
-    const notes = writeVersion(tree, version, day);
-    const packed = await pack(tree, { staging: join(folder, "staging"), destination: output });
-    writeFileSync(join(output, "sbom.cdx.json"), await sbomOf(tree, listPackages(tree)));
-    writeFileSync(join(output, "notes.md"), notes);
-    const sums = readdirSync(output).map((name) => `${sha256(join(output, name))}  ${name}\n`);
-    writeFileSync(join(output, "SHA256SUMS"), sums.join(""));
-    if (!isDry) {
-      writeVersion(root, version, day);
-      execFileSync("git", ["commit", "--quiet", "--all", "--message", `release: ${version}`], { cwd: root });
-      execFileSync("git", ["tag", "--annotate", "--message", version, `v${version}`], { cwd: root });
-    }
-    const publish = packed.map(({ tarball }) => `npm publish --access public ./${relative(root, tarball)}`);
-    return [`git push origin main v${version}`, ...publish];
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  using folder = mkdtempDisposableSync(join(tmpdir(), "paybell-release-"));
+  // From a copy of the commit: nothing enters that git does not have, and a failure leaves the repository unchanged.
+  const tree = join(folder.path, "paybell");
+  extractCommit(root, "HEAD", tree);
+  symlinkSync(realpathSync(join(root, "node_modules")), join(tree, "node_modules"));
+  const notes = writeVersion(tree, version, day);
+  const packed = await pack(tree, { staging: join(folder.path, "staging"), destination: output });
+  writeFileSync(join(output, "sbom.cdx.json"), await sbomOf(tree, listPackages(tree)));
+  writeFileSync(join(output, "notes.md"), notes);
+  const sums = readdirSync(output).map((name) => `${sha256(join(output, name))}  ${name}\n`);
+  writeFileSync(join(output, "SHA256SUMS"), sums.join(""));
+  if (!isDry) {
+    writeVersion(root, version, day);
+    execFileSync("git", ["commit", "--quiet", "--all", "--message", `release: ${version}`], { cwd: root });
+    execFileSync("git", ["tag", "--annotate", "--message", version, `v${version}`], { cwd: root });
   }
+  const publish = packed.map(({ tarball }) => `npm publish --access public ./${relative(root, tarball)}`);
+  return [`git push origin main v${version}`, ...publish];
 }
 
 const buildAndPack: typeof packPackages = (tree, folders) => {
@@ -172,12 +169,13 @@ function withVersion(manifest: Manifest, own: ReadonlySet<string>, version: stri
   return manifest;
 }
 
-function sha256(path: string): string {
-  return createHash("sha256").update(readFileSync(path)).digest("hex");
+/** Undefined: there is no such file. */
+function sha256(path: string): string | undefined {
+  return existsSync(path) ? hash("sha256", readFileSync(path)) : undefined;
 }
 
-/** Makes the packages of a tree again, into a folder. */
-export type Repack = (root: string, folder: string) => Promise<unknown>;
+/** Makes the packages of a tree again. */
+export type Repack = (...given: Parameters<typeof packPackages>) => Promise<unknown>;
 
 /**
  * Compares a release with the commit that is checked out here: each file with its checksum, each package with
@@ -185,43 +183,25 @@ export type Repack = (root: string, folder: string) => Promise<unknown>;
  *
  * @returns a sentence for each difference; empty: it comes from this commit
  */
-export async function differencesOf(root: string, released: string, repack: Repack = packAgain): Promise<string[]> {
-  const names = readdirSync(released).filter((name) => name !== "SHA256SUMS");
-  const sums = new Map(
-    readFileSync(join(released, "SHA256SUMS"), "utf8")
-      .trimEnd()
-      .split("\n")
-      .map((line) => [line.slice(66), line.slice(0, 64)] as const),
-  );
-  const problems = [...sums.keys()].filter((name) => !names.includes(name)).map((name) => `${name} is missing`);
-  for (const name of names) {
-    if (sums.get(name) !== sha256(join(released, name))) problems.push(`${name} is not what SHA256SUMS says`);
-  }
-  const folder = mkdtempSync(join(tmpdir(), "paybell-verify-"));
-  try {
-    await repack(root, folder);
-    const built = readdirSync(folder).filter((name) => name.endsWith(".tgz"));
-    const packages = names.filter((name) => name.endsWith(".tgz"));
-    for (const name of new Set([...built, ...packages])) {
-      const isSame =
-        built.includes(name) && packages.includes(name) && sha256(join(folder, name)) === sha256(join(released, name));
-      if (!isSame) problems.push(`${name} is not the package of this commit`);
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-  const [sbom, own] = [readFileSync(join(released, "sbom.cdx.json"), "utf8"), await sbomOf(root, listPackages(root))];
-  if (componentsOf(sbom) !== componentsOf(own)) problems.push("sbom.cdx.json does not list what the lock file has");
+export async function differencesOf(root: string, released: string, repack: Repack = packPackages): Promise<string[]> {
+  const read = (name: string) => readFileSync(join(released, name), "utf8");
+  const lines = read("SHA256SUMS").trimEnd().split("\n");
+  const sums = new Map(lines.map((line) => [line.slice(66), line.slice(0, 64)] as const));
+  const names = new Set([...sums.keys(), ...readdirSync(released).filter((name) => name !== "SHA256SUMS")]);
+  const problems = [...names].flatMap((name) => {
+    const sum = sha256(join(released, name));
+    return sum === sums.get(name) ? [] : [`${name} is ${sum === undefined ? "missing" : "not what SHA256SUMS says"}`];
+  });
+  using folder = mkdtempDisposableSync(join(tmpdir(), "paybell-verify-"));
+  const destination = join(folder.path, "packed");
+  await repack(root, { staging: join(folder.path, "staging"), destination });
+  const packages = new Set([...names, ...readdirSync(destination)].filter((name) => name.endsWith(".tgz")));
+  for (const name of packages)
+    if (sha256(join(released, name)) !== sha256(join(destination, name)))
+      problems.push(`${name} is not the package of this commit`);
+  if (componentsOf(read("sbom.cdx.json")) !== componentsOf(await sbomOf(root, listPackages(root))))
+    problems.push("sbom.cdx.json does not list what the lock file has");
   return problems;
-}
-
-async function packAgain(root: string, destination: string): Promise<unknown> {
-  const staging = mkdtempSync(join(tmpdir(), "paybell-verify-"));
-  try {
-    return await packPackages(root, { staging, destination });
-  } finally {
-    rmSync(staging, { recursive: true, force: true });
-  }
 }
 
 /** Without the time and the random number of the document. */

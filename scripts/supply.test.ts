@@ -1,12 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { listPackages } from "./build/packages.ts";
 import { sbomOf, writeSupply } from "./build.ts";
-import { differencesOf } from "./release.ts";
+import { differencesOf, type Repack } from "./release.ts";
 
 const repository = join(import.meta.dirname, "..");
 
@@ -52,7 +52,10 @@ test("no package's script runs when it is installed here, and the guide leaves o
 test("a release is verified against its commit: packages, SBOM and checksums", async () => {
   const folder = mkdtempSync(join(tmpdir(), "paybell-verify-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const repack = async (_: string, to: string) => writeFileSync(join(to, "paybell-1.0.0.tgz"), "the package");
+  const repack: Repack = async (_, { destination }) => {
+    mkdirSync(destination);
+    writeFileSync(join(destination, "paybell-1.0.0.tgz"), "the package");
+  };
   const write = (files: Readonly<Record<string, string>>) => {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
     const sums = Object.entries(files).map(

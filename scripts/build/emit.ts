@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempDisposableSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { type OutputOptions, type Plugin, rolldown } from "rolldown";
@@ -35,14 +35,14 @@ export async function emitPackages(
 async function compile(root: string, one: Package, outDir: string, paths: Record<string, string[]>): Promise<void> {
   const cache = join(root, "node_modules/.cache");
   mkdirSync(cache, { recursive: true });
-  const directory = mkdtempSync(join(cache, `build-${one.folder}-`));
+  using directory = mkdtempDisposableSync(join(cache, `build-${one.folder}-`));
   const typeRoots = [join(root, "node_modules/@types")];
   const settings = {
     extends: join(one.directory, "tsconfig.build.json"),
     compilerOptions: { outDir, paths, typeRoots },
   };
-  writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(settings));
-  const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", directory];
+  writeFileSync(join(directory.path, "tsconfig.json"), JSON.stringify(settings));
+  const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", directory.path];
   try {
     // Each further checker checks much of the same again: one takes half of four's processor time (measured), and no
     // longer on two cores.
@@ -51,8 +51,6 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
   } catch (error) {
     const words = error instanceof Error && "stdout" in error ? String(error.stdout) : String(error);
     throw new Error(`${one.manifest.name} does not compile:\n${words}`, { cause: error });
-  } finally {
-    rmSync(directory, { recursive: true });
   }
   if (!existsSync(join(outDir, "index.js"))) throw new Error(`${one.manifest.name}: the compiler wrote no index.js`);
 }
