@@ -34,7 +34,7 @@ export async function openApiDocument(listener: HttpListener = "all"): Promise<O
   try {
     await app.ready();
     const document = withRequirements(app.swagger() as unknown as OpenApiDocument);
-    return withWebhooks(withExamples(withOpenParts(withPlainNames(withoutUnused(document)))));
+    return withWebhooks(withExamples(withPlainNames(withoutUnused(document))));
   } finally {
     await app.close();
     metrics.close();
@@ -192,28 +192,6 @@ function withoutUnused(document: OpenApiDocument): OpenApiDocument {
     tags: document.tags.filter(({ name }) => name === "Callbacks" || text.includes(`"tags":["${name}"]`)),
     components: { ...document.components, schemas: kept, securitySchemes },
   };
-}
-
-/** A part of an `allOf` may not forbid the fields of the other parts. */
-function withOpenParts(document: OpenApiDocument): OpenApiDocument {
-  const { schemas } = document.components;
-  const open = new Set<object>();
-  const visit = (schema: Schema = {}): void => {
-    const name = String(schema["$ref"] ?? "").replace("#/components/schemas/", "");
-    if (name !== "") visit(schemas[name]);
-    open.add(schema);
-    for (const key of ["anyOf", "oneOf"]) for (const one of (schema[key] ?? []) as readonly Schema[]) visit(one);
-  };
-  JSON.stringify(document, (key, value) => {
-    if (key === "allOf") for (const part of value as readonly Schema[]) visit(part);
-    return value;
-  });
-  const text = JSON.stringify(document, (_, value) => {
-    if (!open.has(value)) return value;
-    const { additionalProperties: __, ...schema } = value as Schema;
-    return schema;
-  });
-  return JSON.parse(text) as OpenApiDocument;
 }
 
 /** The transform adds "Input" to schemas of request bodies: the suffix is removed unless the plain name is in use. */

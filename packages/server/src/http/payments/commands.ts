@@ -39,7 +39,8 @@ const beside = {
 function viewSchema(kind: IpnKind) {
   const fields = ipnFields(kind).filter(({ name }) => name !== "signature");
   const properties = Object.fromEntries(fields.map((field) => [field.name, fieldOf(field)]));
-  return z.object({
+  // Open: each part of an intersection must allow the fields of the others.
+  return z.looseObject({
     ...properties,
     status: described(z.enum(statuses), "INIT while the outcome is not known"),
     ...beside,
@@ -86,7 +87,7 @@ const link = z.object({
 const transactionDetailSchema = component(
   z.intersection(
     transactionSchema,
-    z.object({
+    z.looseObject({
       batch: described(
         z.object({ batchNo: z.string(), state: z.enum(["open", "closing", "closed"]) }).nullable(),
         "The batch it belongs to, or settles; null for a PreAuth, a system command, and what a switch reported",
