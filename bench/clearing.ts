@@ -1,17 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { chmod, mkdir, mkdtemp, readFile, rename } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "pg";
 import { Caller } from "../faults/caller.ts";
-import { freePort, ownTree, ServiceInstance } from "../faults/instance.ts";
-import { startEmbeddedPostgres } from "../packages/server/src/postgres/embedded.ts";
+import { ownTree, ServiceInstance } from "../faults/instance.ts";
+import { freePort } from "../test/support/ports.ts";
 import { type Cleanup, runCommand } from "./command.ts";
 import { copyRows } from "./copied-rows.ts";
+import { startPostgres } from "./environment.ts";
 import { serviceFlags } from "./service-rows.ts";
 
 const money = { amount: "150000", currency: "VND" };
@@ -30,13 +30,7 @@ type Call = (
  */
 async function run(cleanup: Cleanup): Promise<number> {
   const lines = Number(process.argv[2] ?? 1_000_000);
-  const folder = await mkdtemp(join(tmpdir(), "paybell-bench-"));
-  cleanup.addFolder(folder);
-  // As root, PostgreSQL runs as another user, who passes through here.
-  await chmod(folder, 0o711);
-  const places = { home: join(folder, "home"), systemDirectory: join(folder, "system") };
-  const postgres = await startEmbeddedPostgres({ ...places, log: () => undefined });
-  cleanup.add(() => postgres.stop());
+  const { folder, postgres } = await startPostgres(cleanup);
   const drop = join(folder, "bank");
   await mkdir(drop);
   const service = new ServiceInstance({
@@ -91,7 +85,6 @@ async function acquirer() {
 }
 
 /** Copies of a Sale that was reported: of yesterday, over twenty hours, with ids that begin with their time. */
-
 async function writeSales(call: Call, databaseUrl: string, lines: number) {
   const addresses = { callbackAddresses: ["203.0.113.0/24"], callingAddresses: ["127.0.0.0/8"] };
   const partner = { name: "Bench", callBackUrl: "https://203.0.113.1/ipn", ...addresses };
@@ -119,6 +112,7 @@ async function writeSales(call: Call, databaseUrl: string, lines: number) {
   await client.query("VACUUM ANALYZE transactions");
   await client.end();
 }
+
 function* textOf(lines: number): Generator<string> {
   const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10).replaceAll("-", "");
   yield "TYPE,RRN,STAN,TID,PAN,AMOUNT,DATE\n";

@@ -30,22 +30,12 @@ export async function startEnvironment(
   cleanup: Cleanup,
   wanted: { readonly redis: boolean; readonly postgresSettings: Readonly<Record<string, string>> },
 ): Promise<BenchEnvironment> {
-  const folder = await mkdtemp(join(tmpdir(), "paybell-bench-"));
-  cleanup.addFolder(folder);
-  // As root, PostgreSQL runs as another user, who passes through here.
-  await chmod(folder, 0o711);
+  const { folder, postgres } = await startPostgres(cleanup, wanted.postgresSettings);
   const certificate = await loopbackCertificate(folder);
   const receiver: ReceiverProcess = startProcess(new URL("./processes/receiver.ts", import.meta.url));
   cleanup.add(() => receiver.stop());
   const { key, cert, ca } = certificate;
   const url = await receiver.ask("serve", { key, cert });
-  const postgres = await startEmbeddedPostgres({
-    home: join(folder, "home"),
-    systemDirectory: join(folder, "system"),
-    log: () => undefined,
-    settings: wanted.postgresSettings,
-  });
-  cleanup.add(() => postgres.stop());
   const redis = wanted.redis ? await startRedis(folder) : undefined;
   if (redis) cleanup.add(() => redis.stop());
   return {
@@ -57,6 +47,18 @@ export async function startEnvironment(
     redis,
     newDatabase: (name) => newDatabase(postgres.superuserConnectionString, name),
   };
+}
+
+/** A PostgreSQL in a folder for all that a run writes, both gone at its end. */
+export async function startPostgres(cleanup: Cleanup, settings: Readonly<Record<string, string>> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "paybell-bench-"));
+  cleanup.addFolder(folder);
+  // As root, PostgreSQL runs as another user, who passes through here.
+  await chmod(folder, 0o711);
+  const places = { home: join(folder, "home"), systemDirectory: join(folder, "system") };
+  const postgres = await startEmbeddedPostgres({ ...places, log: () => undefined, settings });
+  cleanup.add(() => postgres.stop());
+  return { folder, postgres };
 }
 
 async function newDatabase(serverUrl: string, name: string): Promise<string> {

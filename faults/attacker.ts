@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import { addAbortSignal } from "node:stream";
 import { finished } from "node:stream/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { answer } from "../bench/processes/channel.ts";
 
@@ -96,10 +97,6 @@ async function unread({ url, apiKey }: Attacker, ending: AbortSignal): Promise<v
     await finished(socket).catch(() => undefined);
     await pause(reconnectMs);
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 if (import.meta.main) answer(process, attackerMethods());

@@ -2,7 +2,6 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -155,18 +154,6 @@ export class ServiceInstance {
   }
 }
 
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("A TCP server has no port.");
-  return address.port;
-}
-
 const migrations = "packages/server/src/store/schema/migrations";
 /** After every real one. */
 const firstNumber = 9_001;
@@ -197,14 +184,14 @@ export async function makeNewerTree(folder: string, version: number): Promise<st
   return tree;
 }
 
-/** Installed packages are shared; the packages of the copy find each other, not ours. */
+/** The packages of the copy find each other there; what is installed they find a folder higher, where it is shared. */
 async function linkModules(tree: string): Promise<void> {
-  const [installed, linked] = [join(ownTree, "node_modules"), join(tree, "node_modules")];
-  await mkdir(join(linked, "@paybell"), { recursive: true });
-  const names = (await readdir(installed)).filter((name) => !name.startsWith(".") && name !== "@paybell");
-  const ours = await readdir(join(installed, "@paybell"));
-  await Promise.all([
-    ...names.map((name) => symlink(join(installed, name), join(linked, name))),
-    ...ours.map((name) => symlink(join(tree, "packages", name), join(linked, "@paybell", name))),
-  ]);
+  const installed = join(ownTree, "node_modules");
+  const linked = join(tree, "node_modules/@paybell");
+  await mkdir(linked, { recursive: true });
+  for (const name of await readdir(join(installed, "@paybell")))
+    await symlink(join(tree, "packages", name), join(linked, name));
+  await symlink(installed, join(tree, "../node_modules")).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
 }

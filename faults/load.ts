@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { Caller, CallerResponse } from "./caller.ts";
 import type { RegisteredPartner } from "./deployment.ts";
 import type { ExpectedTotals } from "./expected-totals.ts";
@@ -83,7 +84,7 @@ export class Pace {
     const nowMs = performance.now();
     const atMs = Math.max(this.#freeAtMs, nowMs);
     this.#freeAtMs = atMs + count / this.#perMs;
-    if (atMs > nowMs) await new Promise((resolve) => setTimeout(resolve, atMs - nowMs));
+    if (atMs > nowMs) await pause(atMs - nowMs);
   }
 }
 
@@ -101,7 +102,7 @@ async function workFor(
   work: () => Promise<void>,
 ): Promise<void> {
   while (!isEnding()) {
-    if (journal.owedTo(index) > owedMax) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    if (journal.owedTo(index) > owedMax) await pause(waitMs);
     else {
       await pace.take(count);
       await work();

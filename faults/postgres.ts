@@ -9,7 +9,7 @@ import { installedBinaries, usableBinaries } from "../packages/server/src/postgr
 import { postgresAccount } from "../packages/server/src/postgres/location.ts";
 import type { Account } from "../packages/server/src/postgres/process.ts";
 import { defaultSettings, settingArguments } from "../packages/server/src/postgres/settings.ts";
-import { freePort } from "./instance.ts";
+import { freePort } from "../test/support/ports.ts";
 
 const run = promisify(execFile);
 
@@ -309,8 +309,6 @@ export async function openUp(folder: string): Promise<string> {
   return folder;
 }
 
-const pieceBytes = 1024 * 1024;
-
 /** A file system of its own, small enough to be filled: a tmpfs, which needs the right to mount. */
 export class SmallDisk {
   readonly path: string;
@@ -333,12 +331,9 @@ export class SmallDisk {
 
   /** Writes until nothing more fits. */
   async fill(): Promise<void> {
-    const file = await open(this.#ballast, "w");
-    try {
-      for (let bytes = pieceBytes; bytes >= 4_096; bytes /= 4) while (await fits(file, Buffer.alloc(bytes)));
-    } finally {
-      await file.close();
-    }
+    await run("dd", ["if=/dev/zero", `of=${this.#ballast}`, "bs=4k"]).catch((error: Error) => {
+      if (!error.message.includes("No space left on device")) throw error;
+    });
   }
 
   async free(): Promise<void> {
@@ -352,15 +347,5 @@ export class SmallDisk {
 
   get #ballast(): string {
     return join(this.path, "ballast");
-  }
-}
-
-async function fits(file: Awaited<ReturnType<typeof open>>, piece: Buffer): Promise<boolean> {
-  try {
-    await file.write(piece);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOSPC") return false;
-    throw error;
   }
 }

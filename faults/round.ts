@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { FaultContext, InjectedFault, Slowdown } from "./catalogue.ts";
 import { type Deployment, slots, unrecordedPerSlot } from "./deployment.ts";
 import { merchantTransIdOf } from "./journal.ts";
@@ -46,7 +47,7 @@ export async function runRound(
   random: SeededRandom,
 ): Promise<Round> {
   const { journal } = stage;
-  await after(random.within(200, isQuick ? 500 : 1_500));
+  await pause(random.within(200, isQuick ? 500 : 1_500));
   const answersLostBefore = stage.answersLost;
   let overAtMs = performance.now();
   const context: FaultContext = {
@@ -56,7 +57,7 @@ export async function runRound(
       overAtMs = performance.now();
       stage.recovery = new Recovery(stage.partners.length, journal.size);
     },
-    last: (leastMs, mostMs) => after(isQuick ? leastMs : random.within(leastMs, mostMs)),
+    last: (leastMs, mostMs) => pause(isQuick ? leastMs : random.within(leastMs, mostMs)),
   };
   const { instances, isPlanned = false, slowdown } = await fault.happen(context);
   const recoveryMs = await stage.recovery?.within(recoveryEndsMs);
@@ -84,7 +85,7 @@ export async function drained(stage: Deployment, boundMs: number, to: number): P
     const isPending = owed >= to || (await isStillPending(stage, owed));
     if (!isPending && suspect === owed) return;
     suspect = isPending ? undefined : owed;
-    await after(isPending ? askEveryMs : settleMs);
+    await pause(isPending ? askEveryMs : settleMs);
   }
 }
 
@@ -123,13 +124,9 @@ export async function eventually(boundMs: number, holds: () => boolean | Promise
   const deadlineMs = performance.now() + boundMs;
   while (!(await holds())) {
     if (performance.now() > deadlineMs) return false;
-    await after(lookEveryMs);
+    await pause(lookEveryMs);
   }
   return true;
-}
-
-function after(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /**
@@ -156,12 +153,8 @@ export class Recovery {
 
   /** Milliseconds; undefined if some partner got no notification within the bound. */
   async within(boundMs: number): Promise<number | undefined> {
-    const timer = Promise.withResolvers<undefined>();
-    const timeout = setTimeout(() => timer.resolve(undefined), boundMs);
-    try {
-      return await Promise.race([this.#done.promise, timer.promise]);
-    } finally {
-      clearTimeout(timeout);
-    }
+    const over = new AbortController();
+    const bound = pause(boundMs, undefined, { signal: over.signal }).catch(() => undefined);
+    return Promise.race([this.#done.promise, bound]).finally(() => over.abort());
   }
 }

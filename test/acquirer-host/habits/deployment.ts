@@ -5,9 +5,10 @@ import { join } from "node:path";
 import type { Cleanup } from "../../../bench/command.ts";
 import { Caller } from "../../../faults/caller.ts";
 import { type RegisteredPartner, registerPartner } from "../../../faults/deployment.ts";
-import { freePort, ownAddress, ownTree, ServiceInstance } from "../../../faults/instance.ts";
+import { ownAddress, ownTree, ServiceInstance } from "../../../faults/instance.ts";
 import { embeddedPrograms, loadSettings, openUp, PostgresServer } from "../../../faults/postgres.ts";
 import { PartnersServer, partnerCertificate } from "../../../faults/receiver.ts";
+import { freePort } from "../../support/ports.ts";
 import type { HostKeys } from "./host.ts";
 
 const acquirerTimeoutMs = 1_000;
