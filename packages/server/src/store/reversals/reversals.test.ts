@@ -67,6 +67,17 @@ test("a Reversal that another instance is taking at this moment is left to it", 
   expect(await taken(id)).toBeUndefined();
 });
 
+test("the one that is due longest is taken first, and not more than are asked for", async () => {
+  await connections.pool.query("UPDATE reversals SET due_at = 'infinity'");
+  const [later, first] = [await timedOut(), await timedOut()];
+  await connections.pool.query("UPDATE reversals SET due_at = now() - interval '1 s' WHERE transaction_id = $1", [
+    first,
+  ]);
+  for (const transactionId of [first, later]) {
+    expect(await reversals.claimDue(1, heldForMs)).toEqual([expect.objectContaining({ transactionId })]);
+  }
+});
+
 test("a 25 is remembered, whatever is answered later", async () => {
   const id = await timedOut();
   for (const [code, lastCode] of [

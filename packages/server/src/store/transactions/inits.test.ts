@@ -257,3 +257,14 @@ test("commands of one commit are each judged by the state that the one before le
   expect(refunded).toEqual([0n, 90_000n, 180_000n]);
   expect(batches).toEqual(["closing"]);
 });
+
+test("an original whose terminal was removed is still known, in a batch that is closed", async () => {
+  const tid = newTid();
+  const sale = sampleInit(partnerId, leaseId, { tid });
+  await first.begin(sale);
+  await connections.pool.query("DELETE FROM terminals WHERE tid = $1", [tid]);
+  const batches: (string | undefined)[] = [];
+  const refusal: Init["refusal"] = (_, original) => void batches.push(original?.batch);
+  await first.begin(sampleInit(partnerId, leaseId, { tid, command: "VOID", originalId: sale.id, refusal }));
+  expect(batches).toEqual(["closed"]);
+});

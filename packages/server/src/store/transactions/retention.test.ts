@@ -100,11 +100,12 @@ describe("the ledger's retention", () => {
               AS id FROM generate_series(1, 1100) n)`;
     const old = "2020-01-01T00:00:00.123456Z";
     // Most of them stay, so that the walk has to skip them.
+    await query(rows, [partnerId, "2019-01-01T00:00:00Z", 6_000, null]);
     await query(rows, [partnerId, old, 0, "parked"]);
     await query(rows, [partnerId, old, 2_000, null]);
     await query(rows, [partnerId, new Date(), 4_000, null]);
     await retention().run();
-    expect(dropped["transactions"]).toBe(1_100);
+    expect(dropped["transactions"]).toBe(2_200);
     expect(await left()).toHaveLength(2_200);
   });
 
