@@ -61,7 +61,6 @@ async function doStep(step: TutorialStep): Promise<void> {
   if (step.does === "write") return writeFile(join(folder, "shop", step.file), here(step.text));
   const terminal = terminalOf(step.terminal);
   if (step.does === "run") return terminal.run(here(step.text));
-  if (step.does === "interrupt") return terminal.interrupt();
   if (step.does === "standIn") return standIn(terminal, step.text);
   if (step.does === "start") {
     void terminal.start(`export PAYBELL_PORT=${ports[0]?.[1]}\n${here(enter(terminal, step.text))}`);

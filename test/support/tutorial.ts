@@ -1,6 +1,6 @@
 /** One step of a tutorial: an action of its reader, or an expected output. A comment before a fence says which. */
 export type TutorialStep = { readonly place: string; readonly text: string } & (
-  | { readonly does: "run" | "start" | "standIn" | "show" | "interrupt"; readonly terminal: string }
+  | { readonly does: "run" | "start" | "standIn" | "show"; readonly terminal: string }
   | { readonly does: "write"; readonly file: string }
 );
 
@@ -19,9 +19,7 @@ export function stepsOf({ path, text }: { readonly path: string; readonly text: 
     const found = /^<!-- (.*) -->$/.exec(line)?.[1];
     if (found !== undefined) {
       if (mark !== undefined) throw new Error(`${place}: the mark above, "${mark}", has no fence`);
-      const interrupted = /^terminal (\d), Ctrl-C$/.exec(found)?.[1];
-      if (interrupted === undefined) mark = found;
-      else steps.push({ does: "interrupt", terminal: interrupted, place, text: "" });
+      mark = found;
       continue;
     }
     if (!line.startsWith("```")) continue;
