@@ -46,6 +46,7 @@ test("a text that nobody wants any more when its turn comes is not sent", async 
 test("the holder of a session is who claimed it first, until it gives it up or its lease is gone", async () => {
   expect(await sessions.holder("bank")).toEqual({ leaseId: null, isUp: false, isSignedOff: false, detail: "" });
   const [first, second] = [await insertLease(connections.pool), await insertLease(connections.pool)];
+  await sessions.claim("another bank", second);
   expect((await sessions.claim("bank", first)).leaseId).toBe(first);
   await sessions.describe("bank", first, { ok: true, detail: "signed on" });
   expect(await sessions.claim("bank", second)).toEqual({
@@ -60,9 +61,12 @@ test("the holder of a session is who claimed it first, until it gives it up or i
     isSignedOff: false,
     detail: "signed on",
   });
+  await sessions.describe("bank", first, { ok: false, isSignedOff: true, detail: "signed off" });
   await connections.pool.query("DELETE FROM leases WHERE id = $1", [first]);
   expect((await sessions.holder("bank")).leaseId).toBeNull();
-  expect((await sessions.claim("bank", second)).leaseId).toBe(second);
+  const claimed = { leaseId: second, isUp: false, isSignedOff: false, detail: "" };
+  expect(await sessions.claim("bank", second)).toEqual(claimed);
   await sessions.release("bank", second);
   expect((await sessions.holder("bank")).leaseId).toBeNull();
+  expect(await sessions.holder("another bank")).toEqual(claimed);
 });

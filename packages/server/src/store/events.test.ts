@@ -119,6 +119,14 @@ async function dueIn(holds: (dueInS: number | null) => boolean): Promise<number 
   }
 }
 
+test("whether something was reported lately is asked of its own kind", async () => {
+  const sinceMs = Date.now() - 60_000;
+  await stored.record([{ ...event, kind: "parked", partnerId: null }], false);
+  expect(await stored.wasRecordedSince("parked", sinceMs)).toBe(true);
+  expect(await stored.wasRecordedSince("parked", sinceMs + 3_600_000)).toBe(false);
+  expect(await stored.wasRecordedSince("late_approval", sinceMs)).toBe(false);
+});
+
 describe("an alert", () => {
   test("is POSTed once, signed, and tells what happened", async () => {
     const { alerts, sent } = alertsWith();

@@ -341,7 +341,7 @@ test.each<[string, () => Promise<unknown>, string?]>([
   ["no open batch", async () => [await settlements.keepLate(partnerId, tid, late)], onlyOthersOpen],
   ["no end of another Reversal", async () => [await reversals.end(reversal, done)], ended],
   ["a transaction", () => transactions.find(partnerId, original)],
-  ["a transaction by its reqId", () => transactions.findByReqId(partnerId, follower)],
+  ["a transaction by its reqId", async () => (await transactions.findByReqId(partnerId, follower))?.id === follower],
   ["its reqId", () => readReqId(homes)(partnerId, sale)],
   ["a report", async () => [...(await transactions.findReported(partnerId, [`X-${report}`]))]],
   ["a chain", async () => transactions.chain((await transactions.find(partnerId, original)) as never)],

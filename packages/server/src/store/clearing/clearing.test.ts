@@ -4,8 +4,9 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { clearingSchema } from "../../acquirer/iso8583/profile/schema.ts";
 import { Clearing } from "../../clearing/clearing.ts";
+import type { ClearingLine } from "../../clearing/read-file.ts";
 import type { ClearingStore } from "../../clearing/store.ts";
-import { newId } from "../../ids.ts";
+import { newId, nilId } from "../../ids.ts";
 import { createLog } from "../../log.ts";
 import { postgresClearing } from "./clearing.ts";
 
@@ -42,6 +43,41 @@ test("a file that is received by two instances at once is one file", async () =>
   expect(second).toBe(first);
   const { rows } = await connections.pool.query("DELETE FROM clearing_files RETURNING id");
   expect(rows).toEqual([{ id: first }]);
+});
+
+test("what is done with one file, or old, leaves other files and exceptions as they are", async () => {
+  const { store } = instance();
+  const [ended, earlier, other] = [newId(), newId(), newId()];
+  const of = (id: string, acquirer: string, sha256: string) => ({
+    ...{ id, acquirer, sha256: Buffer.from(sha256), name: "a.csv", lines: 1, chunks: 1, totals: [] },
+    firstDay: "2025-11-01",
+  });
+  for (const [id, acquirer, sha256] of [
+    [ended, "one", "same"],
+    [earlier, "another", "not the same"],
+    [other, "another", "same"],
+  ] as const) {
+    await store.addChunk(id, 0, [{} as ClearingLine]);
+    expect(await store.add(of(id, acquirer, sha256))).toBe(id);
+  }
+  expect(await store.add(of(newId(), "another", "same"))).toBe(other);
+  await store.end(ended);
+  expect([await store.chunk(ended, 0), await store.chunk(other, 0)]).toEqual([[], [{}]]);
+  const stateOf = async (id: string) => (await store.file(id))?.state;
+  expect([await stateOf(ended), await stateOf(other)]).toEqual(["done", "matching"]);
+  const { rows } = await connections.pool.query<{ id: string }>(
+    `INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, file_id, differences, created_at)
+     SELECT $1, gen_random_uuid(), 'fee', state, 'one', $2, '[]', now() - made * interval '1 day'
+     FROM unnest(ARRAY['kept', 'resolved', 'open', 'waiting', 'kept', 'resolved'], ARRAY[2, 2, 2, 2, 0, 0])
+       AS e (state, made)
+     RETURNING id`,
+    [nilId, ended],
+  );
+  await store.dropOld(Date.now() - 86_400_000);
+  expect(await stateOf(ended)).toBe("done");
+  const left = await connections.pool.query("DELETE FROM clearing_entries RETURNING id");
+  expect(left.rows).toEqual(rows.slice(2));
+  await connections.pool.query("DELETE FROM clearing_files");
 });
 
 test("of a file that cannot be read to its end nothing is stored, not even what was on its way", async () => {

@@ -112,6 +112,7 @@ test("circuits that fail, are tripped or gone, or were changed by a person are l
   expect(await circuits.loadChangedByHand([shardOf(partnerId)])).toEqual([
     { partnerId, queue: "controlled", circuit: closedCircuit, controlNo: 1 },
   ]);
+  expect(await circuits.loadChangedByHand([(shardOf(partnerId) + 1) % 256])).toEqual([]);
 });
 
 test("of very many, a new owner loads those of each partner that changed last, in their order", async () => {

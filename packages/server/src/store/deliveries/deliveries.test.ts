@@ -91,12 +91,6 @@ describe("an accepted notification", () => {
     await record({ ...delivery, round: 2 }, "accepted");
     expect(await pending()).toEqual([]);
   });
-
-  test("is another partner's own affair", async () => {
-    const delivery = await reportOne();
-    await record({ ...delivery, partnerId: newId<"partner">() }, "accepted");
-    expect(await pending()).toHaveLength(1);
-  });
 });
 
 describe("a failed attempt", () => {

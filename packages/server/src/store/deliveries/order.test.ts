@@ -4,7 +4,7 @@ import type { Delivery } from "../../delivery/delivery.ts";
 import type { Precedence } from "../../delivery/store.ts";
 import { type ChainId, newId } from "../../ids.ts";
 import { postgresNotifications } from "../notifications/notifications.ts";
-import { insertPartner, sampleNotification, sampleReport } from "../rows.fixture.ts";
+import { sampleNotification, sampleReport } from "../rows.fixture.ts";
 import { Partitions } from "../schema/partitions.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 
@@ -83,16 +83,6 @@ describe("a delivery that follows", () => {
     const free = await report({ chainId: alone.chainId });
     expect(await waitsFor(free)).toBeUndefined();
     expect(await waitsFor(alone)).toBeUndefined();
-  });
-
-  test("waits for no other partner's, whose chain is named the same", async () => {
-    const chainId = newId<"chain">();
-    const other = sampleReport(await insertPartner(context.connections.pool), { chainId });
-    await context.completions.report({
-      ...other,
-      notification: other.notification && { ...other.notification, chainId },
-    });
-    expect(await waitsFor(await report({ chainId, follows: true }))).toBeUndefined();
   });
 
   test("is not held up by an earlier one that is redelivered, whose schedule began later", async () => {

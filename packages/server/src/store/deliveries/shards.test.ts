@@ -182,6 +182,7 @@ test("a lease that is removed leaves its shards free, their epochs as they were"
 });
 
 test("the map has the living delivery workers with what each owns, and nobody else", async () => {
+  expect(await shards.map(newId())).toMatchObject({ workers: [], mine: [] });
   const [id, other] = [await worker(), await worker()];
   await worker("api");
   // A step of the database's clock changes nothing.

@@ -217,6 +217,31 @@ test("a statement reads the Reversals that a switch reported on its day only", a
   expect(carriedOut.flatMap(({ readWhole }) => readWhole)).toEqual([]);
 });
 
+test.each([
+  ["with an id of a switch", "0"],
+  ["that completed late", "11 minutes"],
+])("a statement has each transaction %s once, and each Reversal, over pages", async (_, took) => {
+  const partnerId = await insertPartner(connections.pool);
+  const [fromMs] = dayIn("UTC", "2026-11-05");
+  await connections.pool.query(
+    `WITH made AS (
+       INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts, created_at, completed_at)
+       SELECT $1, i.id, 'switch', 'SALE', 'SUCCESS', i.id, '{"fields":{"amount":"5","currency":"VND"}}',
+         i.at - $3::interval, i.at
+       FROM (
+         SELECT gen_random_uuid() AS id, to_timestamp($2 / 1000.0) + nth / 2 * interval '1 s' AS at
+         FROM generate_series(1, 1200) AS nth) AS i
+       RETURNING id, completed_at)
+     INSERT INTO reversals (partner_id, transaction_id, tid, state, ended_at)
+     SELECT $1, id, 'T1', 'DONE', completed_at FROM made`,
+    [partnerId, fromMs, took],
+  );
+  const lines: string[] = [];
+  const { pages } = statements.statement({ id: partnerId, settings: { timeZone: "UTC" } }, "2026-11-05");
+  for await (const page of pages) lines.push(...page.map(({ kind, id }) => `${kind} ${id}`));
+  expect([lines.length, new Set(lines).size]).toEqual([2_400, 2_400]);
+});
+
 test("pages of batches go by their Settlements, the latest first, whatever the order of the batches' own ids", async () => {
   const partnerId = await insertPartner(connections.pool);
   const settlementIds = Array.from({ length: 5 }, () => newId());
