@@ -236,13 +236,4 @@ describe("its page", () => {
       if (anchor !== undefined) expect(anchors, link).toContain(anchor);
     }
   });
-
-  it("names every finding", async () => {
-    const named = rows(await page, "The findings").flatMap(([codes = ""]) => codes.split(", "));
-    expect(named.sort()).toEqual(
-      Object.keys(findings)
-        .map((code) => `\`${code}\``)
-        .sort(),
-    );
-  });
 });
