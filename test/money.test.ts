@@ -63,14 +63,52 @@ test("a parked Reversal is retried, or resolved with a reason, once", async () =
   expect(await get(`events/${event?.["id"]}`)).toEqual(event);
 });
 
-test.each(["reversals/%/retry", "reversals/%/resolve", "settlements/%/abort", "settlements/%/resolve"])(
-  "no card number is kept in the reason of %s",
-  async (path) => {
-    const reason = "card 4111 1111 1111 1111";
-    const refused = await service.operator("POST", `/operator/v1/${path.replace("%", randomUUID())}`, { reason });
-    expect(refused).toMatchObject({ status: 400, body: { code: "card_number_in_clear" } });
-  },
-);
+test("a Reversal that the acquirer refuses for good ends, once, and its Sale stands", async () => {
+  const tid = "T8000013";
+  const id = await parked(tid);
+  const voiding = () => partner.run({ command: "VOID", reqId: randomUUID(), transactionId: id });
+  expect(await voiding()).toMatchObject({ status: 409, body: { code: "in_doubt" } });
+  const stands = (json: unknown) => service.operator("POST", `/operator/v1/reversals/${id}/stands`, json);
+  expect(await stands({})).toMatchObject({ status: 400 });
+  const reason = "the bank has settled it";
+  for (let nth = 0; nth < 2; nth += 1) {
+    expect(await stands({ reason })).toMatchObject({ status: 200, body: { state: "STANDS" } });
+  }
+  for (const [action, code] of [
+    ["retry", "reversal_not_parked"],
+    ["resolve", "reversal_not_parked"],
+  ] as const) {
+    const other = await service.operator("POST", `/operator/v1/reversals/${id}/${action}`, { reason });
+    expect(other).toMatchObject({ status: 409, body: { code } });
+  }
+  const { body } = await partner.call("GET", `/v1/transactions/${id}`);
+  expect(body).toMatchObject({ status: "SUCCESS", reversal: "stands", batch: { state: "open" } });
+  const reversing = await partner.run({ command: "REVERSAL", reqId: randomUUID(), transactionId: id });
+  expect(reversing).toMatchObject({ status: 409, body: { code: "not_reversible" } });
+  expect(await voiding()).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
+  const events = await eventually("its event", async () => {
+    const found = await itemsOf(`events?subject=${id}&state=reversal_resolved`);
+    return found.length > 0 ? found : undefined;
+  });
+  expect(events).toMatchObject([{ detail: { reason, stands: true, by: "operator" } }]);
+  const audited = await itemsOf(`audit?subject=${id}`);
+  expect(audited.map(({ action }) => action)).toContain("letReversalStand");
+  expect(await service.operator("POST", `/operator/v1/reversals/${randomUUID()}/stands`, { reason })).toMatchObject({
+    status: 404,
+  });
+});
+
+test.each([
+  "reversals/%/retry",
+  "reversals/%/resolve",
+  "reversals/%/stands",
+  "settlements/%/abort",
+  "settlements/%/resolve",
+])("no card number is kept in the reason of %s", async (path) => {
+  const reason = "card 4111 1111 1111 1111";
+  const refused = await service.operator("POST", `/operator/v1/${path.replace("%", randomUUID())}`, { reason });
+  expect(refused).toMatchObject({ status: 400, body: { code: "card_number_in_clear" } });
+});
 
 test("a settlement without an answer is listed, and aborted with a reason: its batch is open again", async () => {
   const tid = "T8000003";

@@ -178,11 +178,12 @@ function chargedAt(tid: string): number {
 
 interface Sent {
   readonly command: string;
-  readonly of?: number;
-  readonly amount?: string;
+  readonly of?: number | undefined;
+  readonly amount?: string | undefined;
   /** The bank acts, and its answer is lost. */
   readonly unanswered?: true;
-  readonly settled?: true;
+  /** The bank refuses its Reversal for good: the operator lets it stand. */
+  readonly stands?: true;
 }
 const sold = { command: "SALE", amount: "50" };
 const held = { command: "PREAUTH", amount: "100" };
@@ -191,6 +192,30 @@ const undone = { command: "VOID", of: 0 };
 const refunded = { command: "REFUND", amount: "20", of: 0 };
 const unanswered = { unanswered: true } as const;
 const settles = { command: "SETTLEMENT" };
+const stands = { stands: true } as const;
+
+function requestOf({ command, of, amount }: Sent, tid: string, ids: readonly string[]) {
+  const { mid } = terminal;
+  const own =
+    of !== undefined ? { transactionId: ids[of] } : command === "SETTLEMENT" ? { tid, mid } : sale({ tid, mid });
+  return { ...own, command, ...(amount !== undefined && { amount }), reqId: randomUUID() };
+}
+
+/** The bank acts on the next message of this command, and its answer is lost. */
+function loseAnswer(command: "SALE"): void {
+  const answers = { breaksAndArrivesAfterMs: 0 };
+  service.acquirer.behave(next(command, { answers, forgetsReversals: true }));
+}
+
+async function letStand(id: string): Promise<void> {
+  await eventually(`the Reversal of ${id} to be refused`, async () => {
+    const { body } = await service.operator("GET", `/operator/v1/reversals/${id}`);
+    return body["state"] === "PARKED" || undefined;
+  });
+  const reason = { reason: "the bank refuses it" };
+  const { status, text } = await service.operator("POST", `/operator/v1/reversals/${id}/stands`, reason);
+  expect(status, text).toBe(200);
+}
 
 test.each<readonly [string, readonly Sent[]]>([
   ["a Sale", [sold]],
@@ -207,22 +232,29 @@ test.each<readonly [string, readonly Sent[]]>([
   ["an unanswered PreAuth-Complete", [held, { ...completed, ...unanswered }]],
   ["a PreAuth-Complete that its partner reverses", [held, completed, { ...reversal, of: 1 }]],
   ["a PreAuth-Complete whose Void is unanswered", [held, completed, { ...undone, ...unanswered, of: 1 }]],
+  ["an unanswered Sale that stands", [{ ...sold, ...stands }]],
+  ["an unanswered Sale that stands, and is settled", [{ ...sold, ...stands }, settles]],
+  ["an unanswered Sale that stands, and is voided", [{ ...sold, ...stands }, undone]],
+  ["an unanswered Sale that stands, and is refunded", [{ ...sold, ...stands }, settles, refunded]],
+  ["a Sale whose unanswered Void stands", [sold, { ...undone, ...stands }, settles]],
+  ["a Sale whose unanswered Refund stands", [sold, settles, { ...refunded, ...stands }]],
+  ["an unanswered PreAuth that stands, and is completed", [{ ...held, ...stands }, completed]],
+  ["an unanswered PreAuth-Complete that stands", [held, { ...completed, ...stands }, settles]],
+  ["a Sale that stands after its partner's Reversal", [sold, { ...reversal, ...stands }, settles, refunded]],
 ])("by its statement a partner has booked what the bank charges for %s", async (_, commands) => {
   const began = new Date();
   const partner = await service.register({ refunds: "notified" });
   const tid = `T${randomUUID().slice(0, 7)}`;
   const ids: string[] = [];
-  for (const { command, of, amount, unanswered: isUnanswered } of commands) {
-    const answers = { breaksAndArrivesAfterMs: 0 };
-    if (isUnanswered) service.acquirer.behave(next(command as "SALE", { answers, forgetsReversals: true }));
-    const { mid } = terminal;
-    const own =
-      of !== undefined ? { transactionId: ids[of] } : command === "SETTLEMENT" ? { tid, mid } : sale({ tid, mid });
-    const body = { ...own, command, ...(amount !== undefined && { amount }), reqId: randomUUID() };
-    const { status, body: answer, text } = await partner.run(body);
+  for (const { command, of, amount, ...how } of commands) {
+    if (how.stands) service.acquirer.behave(next("REVERSAL", { declines: "12" }));
+    if (how.unanswered || (how.stands && command !== "REVERSAL")) loseAnswer(command as "SALE");
+    const { status, body: answer, text } = await partner.run(requestOf({ command, of, amount }, tid, ids));
     // The partner's Reversal may find that of the service ended.
     expect([200, ...(command === "REVERSAL" ? [202, 409] : [])], text).toContain(status);
     ids.push(String(answer["id"]));
+    if (how.stands) await letStand(ids.at(command === "REVERSAL" ? (of ?? 0) : -1) ?? "");
+    if (command === "SETTLEMENT") expect(answer).toMatchObject({ status: "SUCCESS" });
   }
   for (const id of ids) {
     await eventually(`the Reversal of ${id} to be answered`, async () => {
@@ -230,6 +262,9 @@ test.each<readonly [string, readonly Sent[]]>([
       return (body["reversal"] !== "pending" && body["status"] !== "INIT") || undefined;
     });
   }
-  const { net } = await movedSince(partner, began);
+  const { net, lines } = await movedSince(partner, began);
   expect(net).toBe(chargedAt(tid));
+  // What its partner was told stays.
+  for (const { kind, status, isoResponseCode } of lines)
+    if (kind === "stands") expect([status, isoResponseCode]).toEqual(["ERROR", "68"]);
 });

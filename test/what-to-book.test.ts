@@ -7,10 +7,11 @@ import { reconcile } from "@paybell/partner/reconcile";
 import { sampleIpn } from "@paybell/partner/testing";
 import type { Client } from "pg";
 import { afterAll, expect, test } from "vitest";
+import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { blocksOf } from "../scripts/sources/blocks.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { withAdmin } from "./support/database.ts";
-import { startTestService, type TestPartner } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner } from "./support/service.ts";
 
 interface Guide {
   readonly tables: string;
@@ -21,6 +22,7 @@ interface Guide {
     keep(one: Readonly<Record<string, unknown>>, command: string, originalId: string): Promise<void>;
     onIpn(received: ReceivedIpn): Promise<void>;
     ofBatch(settlement: SettlementIpn): Promise<readonly CardIpn[]>;
+    onLine(line: object): Promise<void>;
   };
 }
 
@@ -142,7 +144,7 @@ test.each([
   },
 );
 
-test("with the Reversals of the statement, a partner has booked what its switch reported", async () => {
+test("with the lines of the statement, a partner has booked what its switch reported, and what stands", async () => {
   const began = new Date();
   const partner = await service.register({ fields: "extended" });
   const [kept, sold, voided] = [randomUUID(), randomUUID(), randomUUID()];
@@ -155,13 +157,21 @@ test("with the Reversals of the statement, a partner has booked what its switch 
     of(sold, { command: "REVERSAL" }),
   ]);
   const api = client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
-  await book(partner, async ({ keep, onIpn, sum }) => {
-    for (const { received } of await partner.server.next(3)) await onIpn(received as ReceivedIpn);
+  // Its Reversal is refused.
+  service.acquirer.behave(next("REVERSAL", { declines: "12" }));
+  const { body } = await partner.run(sale({ amount: "70", card: { token: "tok_approve_08" } }));
+  expect(body).toMatchObject({ status: "ERROR" });
+  const stands = `/operator/v1/reversals/${String(body["id"])}/stands`;
+  await eventually("its Reversal to be refused", async () => {
+    const { status } = await service.operator("POST", stands, { reason: "the bank has settled it" });
+    return status === 200 || undefined;
+  });
+  await book(partner, async ({ onIpn, onLine, sum }) => {
+    for (const { received } of await partner.server.next(4)) await onIpn(received as ReceivedIpn);
     expect(await sum()).toBe(150_000);
     for (const date of new Set([began, new Date()].map((time) => time.toISOString().slice(0, 10)))) {
-      for (const line of (await api.getStatement(date)).lines)
-        if (line.kind === "reversal") await keep({ ...line, id: `reversal ${line.id}` }, "REVERSAL", line.id);
+      for (const line of (await api.getStatement(date)).lines) await onLine(line);
     }
-    expect([await sum(), await moved(partner, began, new Date())]).toEqual([150_000, 150_000]);
+    expect([await sum(), await moved(partner, began, new Date())]).toEqual([150_070, 150_070]);
   });
 });

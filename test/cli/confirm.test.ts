@@ -57,6 +57,7 @@ describe.each([
   [["operator", "revoke", id], "The token of Ada (until 2027-01-01, never used) is refused"],
   [["settlement", "abort", id, ...reason], "tid T0000001, state , tries 4"],
   [["reversal", "resolve", id, ...reason], "The reversal is resolved"],
+  [["reversal", "stands", id, ...reason], "The reversal is over for good, and its transaction stands"],
   [["reversal", "retry", id], "The reversal is due again"],
   [["acquirer", "remove", "first"], "The acquirer first is removed"],
   [["terminal", "release", "T0000001", ...partner], "The terminal T0000001 loses its merchant"],

@@ -442,7 +442,7 @@ export type Statement = {
 };
 
 export type StatementLine = Omit<LogonCommand, "command"> & {
-  kind: "transaction" | "reversal";
+  kind: "transaction" | "reversal" | "stands";
   at: string;
   id: string;
   notificationId: string | null;
@@ -477,7 +477,7 @@ export type Transaction = CardTransaction | SettlementTransaction;
 
 export type TransactionDetail = Transaction & {
   batch: { batchNo: string; state: "open" | "closing" | "closed" } | null;
-  reversal: "pending" | "done" | "parked" | null;
+  reversal: "pending" | "done" | "parked" | "stands" | null;
   chain: { id: string; command: Command; status: Status; isoResponseCode: string; amount: string; createdAt: string }[];
 };
 

@@ -72,8 +72,8 @@ const kinds: readonly Kind[] = [
   {
     noun: "reversal",
     plural: "reversals",
-    summary: "search Reversals, show one, retry or resolve one",
-    states: ["PENDING", "DONE", "PARKED"],
+    summary: "search Reversals, show one, retry or end one",
+    states: ["PENDING", "DONE", "PARKED", "STANDS"],
     exampleState: "PARKED",
     fields: [
       ...["createdAt", "command", "state", "responseCode", "amount", "currency", "merchantTransId"],
@@ -92,6 +92,12 @@ const kinds: readonly Kind[] = [
         summary: "end a parked Reversal manually: the acquirer confirmed that nothing is charged",
         exampleReason: "the bank confirmed that nothing is charged",
         done: "is resolved",
+      },
+      {
+        name: "stands",
+        summary: "end a parked Reversal manually: the acquirer refuses for good to undo the transaction, which stands",
+        exampleReason: "the bank has settled the charge",
+        done: "is over for good, and its transaction stands; tell the partner, who may have got ERROR",
       },
     ],
   },

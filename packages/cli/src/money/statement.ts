@@ -34,7 +34,8 @@ function dayCommand(context: CommandContext): AnyCommand {
   const made = command("day", {
     summary: "print the statement of a day: each transaction with its IPN, and totals by currency",
     description:
-      "The day is one of your time zone. What changes later is a line of its own day: a Void, a Refund, a Reversal.",
+      "The day is one of your time zone. What changes later is a line of its own day: a Void, a Refund, a Reversal, " +
+      "or that it stands although its Reversal was refused.",
     examples: ["paybell statement day 2026-11-21", "paybell statement day 2026-11-21 --csv > 2026-11-21.csv"],
   })
     .argument("<date>", "such as 2026-11-21", readDay)
@@ -55,7 +56,10 @@ function dayCommand(context: CommandContext): AnyCommand {
 
 const lineColumns: readonly TableColumn<StatementLine>[] = [
   ["at", ({ at }) => at],
-  ["command", (one) => (one.kind === "reversal" ? `${one.command} reversed` : one.command)],
+  [
+    "command",
+    ({ command: name, kind }) => (kind === "transaction" ? name : `${name} ${kind === "reversal" ? "reversed" : kind}`),
+  ],
   ...fieldColumns<StatementLine>("status", "currency", "movement"),
   ["reference", ({ merchantTransId }) => merchantTransId],
   ["id", ({ id }) => id],

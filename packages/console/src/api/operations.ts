@@ -375,7 +375,7 @@ export type ReversalRecord = {
   amount: string | null;
   currency: string | null;
   tid: string;
-  state: "PENDING" | "DONE" | "PARKED";
+  state: "PENDING" | "DONE" | "PARKED" | "STANDS";
   requestedBy: string | null;
   responseCode: string | null;
   acquirer: string;
@@ -536,7 +536,7 @@ export type TransactionRecord = {
   refId: string | null;
   settlementDate: string | null;
   acquirer: string;
-  reversal: "pending" | "done" | "parked" | null;
+  reversal: "pending" | "done" | "parked" | "stands" | null;
   createdAt: string;
   completedAt: string | null;
 };
@@ -670,7 +670,7 @@ export interface Api<Options> extends PartnerApi<Options> {
   ): Promise<SettlementsPage>;
   /** Search reversals. GET /operator/v1/reversals */
   searchReversals(
-    query?: Paged & { partner?: undefined | string; state?: undefined | "PENDING" | "DONE" | "PARKED" },
+    query?: Paged & { partner?: undefined | string; state?: undefined | "PENDING" | "DONE" | "PARKED" | "STANDS" },
     options?: Options,
   ): Promise<ReversalsPage>;
   /** See one reversal. GET /operator/v1/reversals/{id} */
@@ -693,6 +693,8 @@ export interface Api<Options> extends PartnerApi<Options> {
   retryReversal(id: string, body: ReversalRetry, options?: Options): Promise<ReversalRecord>;
   /** End a parked Reversal manually: the acquirer confirmed that nothing is charged. POST /operator/v1/reversals/{id}/resolve */
   resolveReversal(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
+  /** End a parked Reversal manually: the acquirer has the transaction in its books, and refuses for good to undo it. POST /operator/v1/reversals/{id}/stands */
+  letReversalStand(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
   /** End a settlement that the acquirer does not answer: its batch is open again. POST /operator/v1/settlements/{id}/abort */
   abortSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
   /** Reopen a batch that the acquirer settled after the abort, and that has changed since. POST /operator/v1/settlements/{id}/resolve */
@@ -851,6 +853,7 @@ export const operations: Readonly<Record<string, readonly string[]>> = {
   getChain: ["GET", "/operator/v1/transactions/{id}/chain"],
   retryReversal: ["POST", "/operator/v1/reversals/{id}/retry", "body"],
   resolveReversal: ["POST", "/operator/v1/reversals/{id}/resolve", "body"],
+  letReversalStand: ["POST", "/operator/v1/reversals/{id}/stands", "body"],
   abortSettlement: ["POST", "/operator/v1/settlements/{id}/abort", "body"],
   resolveSettlement: ["POST", "/operator/v1/settlements/{id}/resolve", "body"],
   listClearingFiles: ["GET", "/operator/v1/clearing-files", "query"],

@@ -53,7 +53,7 @@ const reversalColumns: readonly ListColumn<ReversalRecord>[] = [
 ];
 
 const meanings = {
-  PARKED: "A Reversal that the acquirer never answers is parked here: it may be retried, or resolved with a reason.",
+  PARKED: "A Reversal that the acquirer never answers is parked here: it may be retried, or ended with a reason.",
   PENDING: "A Reversal takes back what the acquirer may have done without an answer.",
 } as const;
 
@@ -128,7 +128,7 @@ export function RetryDoneReversal({ id }: { readonly id: string }) {
   );
 }
 
-/** Retries or resolves a parked Reversal. */
+/** Retries or ends a parked Reversal. */
 export function ReversalActions({ id }: { readonly id: string }) {
   return (
     <Group gap="xs" justify="end" wrap="nowrap">
@@ -144,6 +144,13 @@ export function ReversalActions({ id }: { readonly id: string }) {
         text="The service then treats the transaction as not charged. Ask the acquirer first."
         needsReason
         onConfirm={(reason) => api.resolveReversal(id, { reason })}
+      />
+      <Decision
+        label="It stands"
+        title="Let this transaction stand, for good?"
+        text="It counts from now on, and is not reversed again. No IPN says so: tell the partner, who may have got ERROR."
+        needsReason
+        onConfirm={(reason) => api.letReversalStand(id, { reason })}
       />
     </Group>
   );

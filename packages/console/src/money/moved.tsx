@@ -78,6 +78,11 @@ function movedInWords(
   if (one.reversal === "pending")
     return { tone: "wait", word: "In doubt: it is being reversed at the acquirer" } as const;
   if (one.reversal === "done") return { tone: "quiet", word: "Reversed at the acquirer: no money moved" } as const;
+  if (one.reversal === "stands" && !good("VOID")) {
+    const code = one.isoResponseCode || "96";
+    const told = code === "00" ? "" : `; its IPN said ${code}`;
+    return { tone: "bad", word: `Stands: the acquirer refuses to undo it${told}` } as const;
+  }
   if (one.state === "INIT") return { tone: "wait", word: "Under way: the acquirer has not answered" } as const;
   if (one.state === "ERROR") {
     const code = one.isoResponseCode || "96";

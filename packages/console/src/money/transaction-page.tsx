@@ -37,8 +37,9 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
     >
       {one.reversal === "parked" && (
         <Text>
-          Ask the acquirer whether it holds the amount. If it does, retry the Reversal; if it does not, resolve it: the
-          service then treats the transaction as not charged.
+          Ask the acquirer whether it holds the amount. If it does, retry the Reversal; if it refuses for good to undo
+          the transaction, this stands. If it does not, resolve it: the service then treats the transaction as not
+          charged.
         </Text>
       )}
       {(one.reversal === "parked" || one.reversal === "done") && (

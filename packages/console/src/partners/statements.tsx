@@ -12,6 +12,7 @@ import { Panel } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 
 const linesShown = 500;
+const meanings = { transaction: "", reversal: ", reversed", stands: ", stands" } as const;
 
 /** Such as "316,000 (6)". */
 function total<Item>(name: string, of: (item: Item) => readonly [quantity: number, amount: string]): ListColumn<Item> {
@@ -24,7 +25,7 @@ function total<Item>(name: string, of: (item: Item) => readonly [quantity: numbe
 
 const lines: readonly ListColumn<StatementLine>[] = [
   { name: "When", show: ({ at }) => <Time at={at} />, look: "nowrap", from: "tablet" },
-  { name: "Command", show: ({ command, kind }) => (kind === "reversal" ? `${command}, reversed` : command) },
+  { name: "Command", show: ({ command, kind }) => command + meanings[kind] },
   {
     name: "Status",
     show: ({ status, isoResponseCode }) => `${status} ${isoResponseCode}`,

@@ -1,5 +1,6 @@
 import { currencyDecimals, isCharging } from "@paybell/contract";
 import { minorOf } from "../commands/amount.ts";
+import type { ReversalState } from "../commands/states.ts";
 import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import { zoneFormat } from "../time.ts";
 import type { ClearingLayout, ClearingLine, LineKind } from "./read-file.ts";
@@ -11,7 +12,7 @@ export interface ClearingCandidate {
   readonly notificationId: NotificationId | null;
   readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "REFUND" | "VOID";
   readonly state: "SUCCESS" | "ERROR";
-  readonly reversal: "pending" | "done" | "parked" | null;
+  readonly reversal: ReversalState | null;
   readonly isVoided: boolean;
   readonly isoResponseCode: string;
   readonly refId: string;
@@ -90,7 +91,8 @@ function stateOf(
 ): ClearingDifference & { readonly isSame: boolean } {
   const said = { field: "state", there: kind } as const;
   if (one.state === "ERROR") return { ...said, here: `ERROR ${one.isoResponseCode}`, isSame: false };
-  if (one.reversal !== null) return { ...said, here: `reversal ${one.reversal}`, isSame: false };
+  if (one.reversal !== null && one.reversal !== "stands")
+    return { ...said, here: `reversal ${one.reversal}`, isSame: false };
   return { ...said, here: one.isVoided ? "voided" : "SUCCESS", isSame: !one.isVoided || listsVoids };
 }
 

@@ -102,6 +102,13 @@ const guardRefusals: Readonly<Record<Guard, (original: OriginalState, asks: Orig
         },
   being_reversed: (original, { command }) =>
     isBeingReversed(original) ? undefined : inDoubt(original, verbOf[command]),
+  never_refused: ({ id, reversal }) =>
+    reversal === "stands"
+      ? {
+          code: "not_reversible",
+          message: `The acquirer refuses for good to reverse ${id}: void it, or refund it later.`,
+        }
+      : undefined,
 };
 
 /** It ended without an answer, and no REVERSAL waits for its own Reversal yet. */

@@ -1,6 +1,7 @@
 import type { TransactionStart } from "./card-facts.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
 import type { ReversalRequest } from "./request.ts";
+import type { ReversalState } from "./states.ts";
 import { beginSystemCommand, type CompletedSystemCommand, type SystemFacts } from "./system.ts";
 
 /** The fields that a Reversal inherits from its original, including its trace number. */
@@ -29,6 +30,8 @@ export const reportedLateAfterTries = 8;
 /** A host that does not know the original after so many tries will not know it later. */
 const unknownIsFinalAfterTries = 8;
 
+type ReversalEnding = Exclude<ReversalState, "stands">;
+
 /** The circumstances of a try, on which the meaning of a 25 depends. */
 export interface ReversalTry {
   /** The number of tries, this one included. */
@@ -42,7 +45,7 @@ export interface ReversalTry {
 }
 
 /** The state of a Reversal after it was sent: `pending` is sent again, `parked` is left to the operator. */
-export function reversalStateAfter(outcome: AcquirerOutcome, how: ReversalTry): "pending" | "done" | "parked" {
+export function reversalStateAfter(outcome: AcquirerOutcome, how: ReversalTry): ReversalEnding {
   if (outcome.kind !== "answered") return "pending";
   const { responseCode } = outcome.answer;
   if (responseCode === reversedCode) return "done";
@@ -52,7 +55,7 @@ export function reversalStateAfter(outcome: AcquirerOutcome, how: ReversalTry): 
 }
 
 /** Another host may have the original in its books, whenever it says that it has not. */
-function afterUnknown({ tries, mayOvertake, isSameSite }: ReversalTry): "pending" | "done" | "parked" {
+function afterUnknown({ tries, mayOvertake, isSameSite }: ReversalTry): ReversalEnding {
   if (mayOvertake) return "pending";
   if (isSameSite) return "done";
   return tries < unknownIsFinalAfterTries ? "pending" : "parked";
@@ -62,7 +65,7 @@ function afterUnknown({ tries, mayOvertake, isSameSite }: ReversalTry): "pending
  * A host that recognises repeats does not look again for an original that it did not know the first time. The answer
  * that said so may have been lost, so a 94 says nothing while the original can still reach the books.
  */
-function afterDuplicate({ mayOvertake, wasUnknown }: ReversalTry): "pending" | "done" | "parked" {
+function afterDuplicate({ mayOvertake, wasUnknown }: ReversalTry): ReversalEnding {
   if (mayOvertake) return "pending";
   return wasUnknown ? "parked" : "done";
 }

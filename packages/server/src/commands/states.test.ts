@@ -10,6 +10,7 @@ import {
   type OriginalState,
   type ReferringCommand,
   references,
+  reversalStates,
   reversalTransitions,
   statusTransitions,
   type TransactionStatus,
@@ -48,6 +49,7 @@ function isAccepted({ original, command, amountMinor, nowMs }: Asked): boolean {
   const status = transactionStatusOf(original);
   if (original.origin === "switch" || !of.includes(original.command) || !from.includes(status)) return false;
   if (status === "IN_DOUBT") return isBeingReversed(original);
+  if (command === "REVERSAL" && status === "APPROVED") return original.reversal !== "stands";
   if (command === "REFUND") return original.refundedMinor + amountMinor <= original.amountMinor;
   if (command !== "PREAUTH_COMPLETE") return true;
   return nowMs <= original.createdAtMs + preAuthDays * dayMs && amountMinor <= original.amountMinor;
@@ -66,7 +68,7 @@ function* everyOriginal(): Generator<OriginalState> {
     for (const state of ["INIT", "SUCCESS", "ERROR"] as const)
       for (const origin of ["command", "switch"] as const)
         for (const successor of successors)
-          for (const reversal of [null, "pending", "done", "parked"] as const)
+          for (const reversal of [null, ...reversalStates])
             for (const batch of ["open", "closing", "closed", "none"] as const)
               yield { ...approvedSale, command, state, origin, successor, reversal, batch };
 }
@@ -151,6 +153,26 @@ function reversalAnswered(end: "done" | "parked"): Step {
   };
 }
 
+/** The operator ends a parked one. */
+const resolved: Step = (life) => {
+  const isOwn = life.reversal === "parked";
+  if (!isOwn && life.successorReversal !== "parked") return life;
+  const pending = isOwn
+    ? { ...life, reversal: "pending" as const }
+    : { ...life, successorReversal: "pending" as const };
+  return reversalAnswered("done")(pending);
+};
+
+const letStand: Step = (life) => {
+  const { reversal, successor, successorReversal, taken } = life;
+  if (reversal === "parked") {
+    const isFree = successor?.command === "REVERSAL";
+    return { ...life, state: "SUCCESS", reversal: "stands", successor: isFree ? null : successor };
+  }
+  if (successor === null || successorReversal !== "parked") return life;
+  return { ...life, successor: { ...successor, state: "done" }, successorReversal: null, taken: taken + 1 };
+};
+
 const beginSettlement: Step = (life) => (life.batch === "open" ? { ...life, batch: "closing" } : life);
 
 function settlementAnswered(accepted: boolean): Step {
@@ -175,6 +197,8 @@ const steps: Readonly<Record<string, Step>> = {
   "reversal queued": queueReversal,
   "reversal done": reversalAnswered("done"),
   "reversal parked": reversalAnswered("parked"),
+  resolved,
+  stands: letStand,
   settle: beginSettlement,
   settled: settlementAnswered(true),
   "not settled": settlementAnswered(false),

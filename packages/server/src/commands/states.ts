@@ -1,5 +1,9 @@
 import { type Command, chargingCommands, voidableCommands } from "@paybell/contract";
 
+/** The states of a Reversal. Those of the row `reversals` are the same in capitals. */
+export const reversalStates = ["pending", "done", "parked", "stands"] as const;
+export type ReversalState = (typeof reversalStates)[number];
+
 /** A transaction that another command refers to, in the ledger under lock. */
 export interface OriginalState {
   readonly id: string;
@@ -12,10 +16,10 @@ export interface OriginalState {
     readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL";
     readonly state: "in_flight" | "in_doubt" | "done";
     /** The state of the successor's own Reversal. */
-    readonly reversal?: "pending" | "done" | "parked" | null;
+    readonly reversal?: ReversalState | null;
   } | null;
-  /** The state of its own Reversal. */
-  readonly reversal: "pending" | "done" | "parked" | null;
+  /** The state of its own Reversal. One that stands is SUCCESS, whatever its partner was told. */
+  readonly reversal: ReversalState | null;
   /** The state of its batch; a PreAuth has none. */
   readonly batch: "open" | "closing" | "closed" | "none";
   readonly amountMinor: bigint;
@@ -96,7 +100,7 @@ export const batchTransitions: readonly Transition<"OPEN" | "CLOSING" | "CLOSED"
   { from: "CLOSING", event: "refused, or totals differ again", to: "OPEN", guard: "under the same batchNo" },
 ];
 
-export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARKED">[] = [
+export const reversalTransitions: readonly Transition<Uppercase<ReversalState>>[] = [
   { from: null, event: "an outcome must be undone, or a partner reverses", to: "PENDING" },
   {
     from: "PENDING",
@@ -113,6 +117,18 @@ export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARK
   { from: "PENDING", event: "answered 00", to: "DONE" },
   {
     from: "PENDING",
+    event: "answered 94, a duplicate, to a repeat",
+    to: "PENDING",
+    guard: "the original may still be booked",
+  },
+  {
+    from: "PENDING",
+    event: "answered 94 to a repeat, once the original can no longer be booked",
+    to: "DONE",
+    guard: "no try was answered 25; otherwise it is PARKED",
+  },
+  {
+    from: "PENDING",
     event: "answered 25, which is final",
     to: "DONE",
     guard: "sent after the original's time-out and margin, and answered by the host that got it",
@@ -120,7 +136,18 @@ export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARK
   { from: "PENDING", event: "answered otherwise", to: "PARKED", guard: "the operator is alerted" },
   { from: "PARKED", event: "the operator retries it", to: "PENDING" },
   { from: "DONE", event: "the operator retries it, with a reason", to: "PENDING" },
-  { from: "PARKED", event: "the operator resolves it, with a reason", to: "DONE" },
+  {
+    from: "PARKED",
+    event: "the operator resolves it, with a reason",
+    to: "DONE",
+    guard: "the acquirer confirmed that nothing is charged",
+  },
+  {
+    from: "PARKED",
+    event: "the operator lets its transaction stand, with a reason",
+    to: "STANDS",
+    guard: "the acquirer refuses for good to undo it. Final: neither a late approval nor its partner reverses it again",
+  },
   { from: "DONE", event: "the original is approved late", to: "PENDING" },
   { from: "PARKED", event: "the original is approved late", to: "PENDING" },
 ];
@@ -131,6 +158,7 @@ export const guards = {
   within_amount: "at most the authorised amount",
   within_refundable: "all its Refunds together are at most its amount",
   being_reversed: "it did not succeed, its own Reversal is PENDING, and no other REVERSAL waits for that",
+  never_refused: "its own Reversal does not say that it STANDS",
 } as const;
 export type Guard = keyof typeof guards;
 
@@ -156,7 +184,7 @@ export const references: Readonly<Record<ReferringCommand, Reference>> = {
   REVERSAL: {
     of: voidableCommands,
     cases: [
-      { from: "APPROVED", to: "RESERVED", guards: [] },
+      { from: "APPROVED", to: "RESERVED", guards: ["never_refused"] },
       { from: "IN_FLIGHT", to: "RESERVED", guards: [] },
       { from: "IN_DOUBT", to: "IN_DOUBT", guards: ["being_reversed"] },
     ],
@@ -167,6 +195,7 @@ export const references: Readonly<Record<ReferringCommand, Reference>> = {
 
 const open = "a PreAuth, or its batch is OPEN";
 const closing = "its batch is CLOSING";
+const closed = "its batch is CLOSED";
 
 /** The other transitions of a transaction that others may refer to: a Sale, PreAuth or PreAuth-Complete. */
 export const statusTransitions: readonly Transition<TransactionStatus>[] = [
@@ -191,6 +220,12 @@ export const statusTransitions: readonly Transition<TransactionStatus>[] = [
   { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "FAILED", guard: "it had not succeeded" },
   { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "APPROVED", guard: open },
   { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "SETTLING", guard: closing },
+  { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "SETTLED", guard: closed },
+  { from: "IN_DOUBT", event: "its own Reversal says that it STANDS", to: "APPROVED", guard: open },
+  { from: "IN_DOUBT", event: "its own Reversal says that it STANDS", to: "SETTLING", guard: closing },
+  { from: "IN_DOUBT", event: "its own Reversal says that it STANDS", to: "SETTLED", guard: closed },
+  { from: "IN_DOUBT", event: "the Reversal of its Void says that this STANDS", to: "VOIDED" },
+  { from: "IN_DOUBT", event: "the Reversal of its PreAuth-Complete says that this STANDS", to: "COMPLETED" },
   { from: "APPROVED", event: "SETTLEMENT begins", to: "SETTLING", guard: "in that batch" },
   { from: "SETTLING", event: "the Settlement is refused", to: "APPROVED" },
   { from: "SETTLING", event: "the Settlement is accepted", to: "SETTLED" },

@@ -72,7 +72,7 @@ export interface MoneyStore {
 
 export interface MoneyOperationsParts {
   readonly store: MoneyStore;
-  readonly reversals: Pick<ReversalStore, "retry" | "resolve">;
+  readonly reversals: Pick<ReversalStore, "retry" | "resolve" | "letStand">;
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "abort">;
   readonly settlements: Pick<SettlementStore, "totals" | "resolveLate">;
@@ -168,6 +168,19 @@ export class MoneyOperations {
     const { partnerId } = await this.find("reversals", id);
     if (!(await this.#parts.reversals.resolve(partnerId as PartnerId, id as TransactionId))) throw notParked();
     this.#record("reversal_resolved", partnerId, id, { reason });
+    return await this.find("reversals", id);
+  }
+
+  /**
+   * Ends a parked Reversal manually: the acquirer has the transaction in its books, and refuses for good to undo it. No
+   * IPN says so; its partner's statement of this day does. Again, it changes nothing.
+   */
+  async letStand(id: string, reason: string): Promise<MoneyItem> {
+    requireNoCardNumber(reason);
+    const { partnerId, state } = await this.find("reversals", id);
+    if (await this.#parts.reversals.letStand(partnerId as PartnerId, id as TransactionId)) {
+      this.#record("reversal_resolved", partnerId, id, { reason, stands: true });
+    } else if (state !== "STANDS") throw notParked();
     return await this.find("reversals", id);
   }
 

@@ -36,7 +36,12 @@ export interface ReversalStore {
   retry(partnerId: PartnerId, transactionId: TransactionId, from: "PARKED" | "DONE"): Promise<boolean>;
   /** Ends a parked one as done, on the operator's decision. False if it is not parked. */
   resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
-  /** Sends it again: its original was sent, or approved, later than it was known. */
+  /**
+   * Ends a parked one because its transaction stands, on the operator's decision: this counts as a success from now on,
+   * and is not reversed again. What its partner was told stays. False if it is not parked.
+   */
+  letStand(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
+  /** Sends it again, unless it stands: its original was sent, or approved, later than it was known. */
   repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
 }
 

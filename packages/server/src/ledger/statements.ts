@@ -10,11 +10,15 @@ type Fields = Readonly<Record<string, string | undefined>>;
 
 /** An event of a partner's money, as the ledger stores it. */
 export interface StatementRow {
-  /** `reversal`: the Reversal of a transaction that had succeeded was done. */
-  readonly kind: "transaction" | "reversal";
-  /** The transaction's; of a Reversal, that of the transaction it undid. */
+  /**
+   * `reversal`: the Reversal of a transaction that had succeeded was done. `stands`: an operator decided that a
+   * transaction stands of which the partner knows that it failed, or was reversed.
+   */
+  readonly kind: "transaction" | "reversal" | "stands";
+  /** The transaction's, also of the other kinds. */
   readonly id: string;
   readonly command: NotifiedCommand;
+  /** As its partner was told. */
   readonly state: "SUCCESS" | "ERROR";
   readonly at: Date;
   readonly originalId: string | null;
@@ -123,7 +127,7 @@ export class Statements {
 
   /**
    * Reads the transactions that were completed on a day in the partner's zone. A later change is a line of its own day:
-   * a Void, a Refund, a Reversal.
+   * a Void, a Refund, a Reversal, or that it stands although its Reversal was refused.
    *
    * @param date such as 2026-11-21
    * @throws ServiceError `invalid_value` for a day that has not begun, `not_found` for one that the ledger has dropped
@@ -151,8 +155,8 @@ export class Statements {
 
 /** The total that a line counts in, and its sign. A PreAuth, its Void and what failed move nothing. */
 function effectOf({ kind, ...row }: StatementRow): { readonly total: Total; readonly sign: 1n | -1n } | undefined {
-  const effect = row.state === "SUCCESS" ? effectOfCommand(row) : undefined;
-  if (effect === undefined || kind === "transaction") return effect;
+  const effect = row.state === "SUCCESS" || kind === "stands" ? effectOfCommand(row) : undefined;
+  if (effect === undefined || kind !== "reversal") return effect;
   return { total: "reversed", sign: effect.sign === 1n ? -1n : 1n };
 }
 

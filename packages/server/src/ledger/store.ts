@@ -2,7 +2,7 @@ import type { Command } from "@paybell/contract";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import type { Refusal } from "../commands/original.ts";
 import type { ReportContent } from "../commands/reports/reported-facts.ts";
-import type { OriginalState } from "../commands/states.ts";
+import type { OriginalState, ReversalState } from "../commands/states.ts";
 import type { SystemFacts } from "../commands/system.ts";
 import type { TerminalSequence, TerminalState } from "../commands/terminal.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
@@ -38,7 +38,7 @@ export interface Transaction {
   /** The state of its batch, or of the batch it settles; null for a PreAuth, a system command, a switch's report. */
   readonly batch: BatchState | null;
   /** The state of its own Reversal. */
-  readonly reversal: "pending" | "done" | "parked" | null;
+  readonly reversal: ReversalState | null;
   readonly facts: CardFacts | SettlementFacts | SystemFacts;
   readonly notification: { readonly id: NotificationId; readonly state: NotificationState } | null;
   /** The lease of the process that runs it while it is INIT. */

@@ -10,6 +10,7 @@ import {
 } from "@paybell/contract";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
+import { reversalStates } from "../../commands/states.ts";
 import type { SystemFacts } from "../../commands/system.ts";
 import { badFields, ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
@@ -92,7 +93,7 @@ const transactionDetailSchema = component(
         z.object({ batchNo: z.string(), state: z.enum(["open", "closing", "closed"]) }).nullable(),
         "The batch it belongs to, or settles; null for a PreAuth, a system command, and what a switch reported",
       ),
-      reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "The state of its own Reversal"),
+      reversal: described(z.enum(reversalStates).nullable(), "The state of its own Reversal"),
       chain: described(z.array(link), "The first transaction and all that refer to it, in order"),
     }),
   ),
@@ -236,6 +237,11 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
   );
 }
 
+/** Of one that stands, an ERROR stays what its partner was told. */
+function statusTold({ state, reversal, facts }: Transaction) {
+  return reversal === "stands" && facts.fields["status"] === "ERROR" ? "ERROR" : state;
+}
+
 /** A transaction read later: the same, with its batch and its chain. */
 function transactionDetail(transaction: Transaction, chain: readonly Transaction[], settings: PartnerSettings) {
   const { batch, facts, reversal } = transaction;
@@ -246,7 +252,7 @@ function transactionDetail(transaction: Transaction, chain: readonly Transaction
     chain: chain.map((link) => ({
       id: link.id,
       command: link.command,
-      status: link.state,
+      status: statusTold(link),
       isoResponseCode: link.facts.fields["isoResponseCode"] ?? "",
       amount: link.facts.fields["amount"] ?? "",
       createdAt: new Date(link.createdAtMs).toISOString(),
@@ -258,14 +264,14 @@ function transactionDetail(transaction: Transaction, chain: readonly Transaction
  * A transaction in the partner API: every field of its IPN's table except the signature, and fields that the IPN lacks.
  */
 export function transactionView(transaction: Transaction, settings: PartnerSettings) {
-  const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl, emv } = transaction;
+  const { id, command, reqId, facts, notification, createdAtMs, callBackUrl, emv } = transaction;
   const ipn = viewOf(facts, settings, callBackUrl ?? registeredUrl(settings, command) ?? "");
   return {
     ...ipn,
     id,
     // As the caller wrote it; the ledger's own is in lower case.
     reqId: ipn.reqId === "" ? (reqId ?? "") : ipn.reqId,
-    status: state,
+    status: statusTold(transaction),
     command,
     createdAt: new Date(createdAtMs).toISOString(),
     notification: notification && { id: notification.id, state: notification.state },

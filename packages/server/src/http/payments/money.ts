@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type ReversalState, reversalStates } from "../../commands/states.ts";
 import type { ErrorCode } from "../../errors.ts";
 import { eventKinds, type NewEvent, withoutReport } from "../../events.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
@@ -19,8 +20,13 @@ const searched = {
 };
 
 const transactionStates = ["INIT", "SUCCESS", "ERROR"] as const;
+const reversalRowStates = [
+  "PENDING",
+  "DONE",
+  "PARKED",
+  "STANDS",
+] as const satisfies readonly Uppercase<ReversalState>[];
 const settlementSteps = ["waiting", "sending", "uploading"] as const;
-const reversalStates = ["PENDING", "DONE", "PARKED"] as const;
 
 function stateOf<const Values extends readonly string[]>(values: Values, meaning = "Only those in this state") {
   return described(z.enum(values), meaning).optional();
@@ -37,7 +43,7 @@ const transactionsQuery = z.strictObject({
 });
 const batchesQuery = z.strictObject({ ...searched, state: stateOf(["CLOSED"]) });
 const settlementsQuery = z.strictObject({ ...searched, state: stateOf(settlementSteps) });
-const reversalsQuery = z.strictObject({ ...searched, state: stateOf(reversalStates) });
+const reversalsQuery = z.strictObject({ ...searched, state: stateOf(reversalRowStates) });
 const eventsQuery = z.strictObject({
   ...searched,
   state: stateOf(eventKinds, "Only those of this kind"),
@@ -72,7 +78,7 @@ const transactionFields = {
   refId: z.string().nullable(),
   settlementDate: described(z.string().nullable(), "Of a settlement, where the acquirer named it"),
   acquirer,
-  reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "Of its own Reversal"),
+  reversal: described(z.enum(reversalStates).nullable(), "Of its own Reversal"),
   createdAt: time,
   completedAt: time.nullable(),
 };
@@ -173,7 +179,7 @@ const reversalRecord = componentOf("ReversalRecord", "A Reversal; its id is its 
   amount: transactionFields.amount,
   currency: transactionFields.currency,
   tid: z.string(),
-  state: z.enum(reversalStates),
+  state: z.enum(reversalRowStates),
   requestedBy: described(z.guid().nullable(), "The partner's REVERSAL that waits for it"),
   responseCode: described(
     z.string().nullable(),
@@ -342,6 +348,24 @@ export function operatorMoneyRoutes(
       },
     ),
     async (request) => await money.resolveReversal(request.params.id, request.body.reason),
+  );
+  app.post(
+    "/operator/v1/reversals/:id/stands",
+    operation(
+      operator.acts("input"),
+      "letReversalStand",
+      "End a parked Reversal manually: the acquirer has the transaction in its books, and refuses for good to undo it",
+      {
+        description:
+          "The transaction counts as a success from now on: in its open batch, and for a Void or Refund. Its IPN stays " +
+          "as it was: if it said ERROR, the statement of this day has the transaction as a line of the kind `stands`, " +
+          "and you tell the partner.",
+        params: moneyParams,
+        body: reasonBody,
+        response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+      },
+    ),
+    async (request) => await money.letStand(request.params.id, request.body.reason),
   );
   app.post(
     "/operator/v1/settlements/:id/abort",

@@ -76,8 +76,9 @@ const settlementPage = componentOf("SettlementPage", "The newest first", {
 
 const line = componentOf("StatementLine", "What happened to your money: one line", {
   kind: described(
-    z.enum(["transaction", "reversal"]),
-    "reversal: on this day a Reversal undid this transaction, which had succeeded; a switch may have reported it",
+    z.enum(["transaction", "reversal", "stands"]),
+    "reversal: on this day a Reversal undid this transaction, which had succeeded; a switch may have reported it. " +
+      "stands: on this day the operator decided that it stands, because the acquirer refuses to undo it",
   ),
   at: described(time, "When it was completed, or undone"),
   id: described(guid, "The transaction's"),
@@ -158,7 +159,7 @@ export function statementRoutes({ app, parts: { statements }, callers }: Partner
     operation(partnerReads, "getStatement", "Get the statement of a day", {
       description:
         "Every transaction that was completed on a day in your time zone, with the id of its IPN, and totals by " +
-        "currency. What changes later is a line of its own day: a Void, a Refund, a Reversal. A line never changes " +
+        "currency. What changes later is a line of its own day: a Void, a Refund, a Reversal, or that it stands. A line never changes " +
         "once its day is over. With `Accept: text/csv` it is CSV, and its last rows are the totals.",
       params: z.object({ date: described(z.iso.date(), "Such as 2026-11-21") }),
       response: found,

@@ -146,7 +146,7 @@ export const missing = planned<CandidateRow>(`
   SELECT 0 AS nth, ${candidate}
   FROM clearing_books b ${ofTransaction}
   WHERE b.acquirer = $1 AND b.completed_at >= $2 AND b.completed_at < $3 AND t.state = 'SUCCESS'
-    AND t.command IN ${commandsInSql([...chargingCommands, "REFUND"])} AND t.reversal_state IS NULL
+    AND t.command IN ${commandsInSql([...chargingCommands, "REFUND"])} AND coalesce(t.reversal_state, 'stands') = 'stands'
     AND NOT ${isVoided}
     AND NOT EXISTS (
       SELECT FROM clearing_matches m WHERE m.partner_id = b.partner_id AND m.transaction_id = b.transaction_id)

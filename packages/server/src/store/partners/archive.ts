@@ -5,6 +5,7 @@ import type { PartnerArchiveStore } from "../../partners/archive.ts";
 import type { Database } from "../database/database.ts";
 import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
+import { openReversal } from "../transactions/conditions.ts";
 
 const pageRows = 500;
 const batchRows = 5_000;
@@ -68,7 +69,7 @@ const findObstacles = planned<{ why: string }>(`
     ((SELECT count(*) FROM transactions WHERE partner_id = $1 AND state = 'INIT'), 'commands are in flight'),
     ((SELECT count(*) FROM transactions WHERE partner_id = $1 AND notify_at IS NOT NULL), 'reports wait'),
     ((SELECT count(*) FROM settlements WHERE partner_id = $1), 'settlements are under way'),
-    ((SELECT count(*) FROM reversals WHERE partner_id = $1 AND state <> 'DONE'), 'Reversals are not done'),
+    ((SELECT count(*) FROM reversals WHERE partner_id = $1 AND state ${openReversal}), 'Reversals are not done'),
     ((SELECT count(*) FROM terminals r WHERE r.partner_id = $1 AND EXISTS (
       SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = r.batch_id AND t.state = 'SUCCESS')),
       'batches are open')) AS found (count, what)

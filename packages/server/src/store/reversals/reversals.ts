@@ -6,7 +6,7 @@ import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
 import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
-import { answerable } from "../transactions/conditions.ts";
+import { answerable, openReversal } from "../transactions/conditions.ts";
 
 const claim = dueClaim<DueReversal>({
   table: "reversals",
@@ -56,6 +56,27 @@ const endedBefore = prepared<EndedRow>(`
   WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND response_code = $4 AND tries = $5`);
 const resolve = prepared(endWhere("state = 'PARKED'"));
 
+// It succeeded after all, and with it what it did to its original. Its facts stay as its partner was told. A partner's
+// REVERSAL that had failed holds it no longer.
+const letStand = prepared(`
+  WITH ended AS (
+    UPDATE reversals SET state = 'STANDS', stood_at = now()
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED'
+    RETURNING partner_id, transaction_id),
+  own AS (
+    UPDATE transactions t SET state = 'SUCCESS', reversal_state = 'stands',
+      successor_id = CASE WHEN t.successor_command = 'REVERSAL' THEN NULL ELSE t.successor_id END,
+      successor_state = CASE WHEN t.successor_command = 'REVERSAL' THEN NULL ELSE t.successor_state END,
+      successor_command = nullif(t.successor_command, 'REVERSAL')
+    FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id),
+  original AS (
+    UPDATE transactions o SET successor_state = 'done'
+    FROM ended e
+    WHERE o.partner_id = e.partner_id AND o.successor_id = e.transaction_id AND o.successor_state = 'in_doubt'
+      AND o.id = (
+        SELECT t.original_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id))
+  SELECT FROM ended`);
+
 // Requested by a partner: the transaction succeeded and the REVERSAL holds it, or its own Reversal is under way. Queued
 // again for the same REVERSAL it is left as it is: a try may be under way. One that was never tried stays so, because
 // its first message is not a repeat.
@@ -74,7 +95,7 @@ const queue = prepared(`
 const repeat = prepared(`
   WITH again AS (
     UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1, left_by = now()
-    WHERE partner_id = $1 AND transaction_id = $2
+    WHERE partner_id = $1 AND transaction_id = $2 AND state <> 'STANDS'
     RETURNING partner_id, transaction_id)
   UPDATE transactions t SET reversal_state = 'pending'
   FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`);
@@ -97,7 +118,7 @@ const undecided = prepared<Undecided>(`
     SELECT r.tid, r.created_at, r.state FROM reversals r
     WHERE r.partner_id = t.partner_id AND r.transaction_id = t.id LIMIT 1) AS r
   WHERE t.reversal_state IS NOT NULL AND t.facts #>> '{fields,traceNo}' = $2 AND ($1 = '' OR r.tid = $1)
-    AND (r.created_at > now() - ${answerable} OR r.state <> 'DONE')
+    AND (r.created_at > now() - ${answerable} OR r.state ${openReversal})
   UNION ALL
   SELECT t.partner_id, t.id FROM transactions t
   WHERE t.state = 'INIT' AND t.origin = 'command' AND ($1 = '' OR t.tid = $1)
@@ -152,6 +173,11 @@ export function postgresReversals(
     async resolve(partnerId, transactionId) {
       const values = [partnerId, transactionId, "DONE", "00"];
       return (await despiteConflicts(() => resolve.run(homes.of(partnerId).engine, values))) === 1;
+    },
+
+    async letStand(partnerId, transactionId) {
+      const values = [partnerId, transactionId];
+      return (await despiteConflicts(() => letStand.run(homes.of(partnerId).engine, values))) === 1;
     },
 
     async repeat(partnerId, transactionId) {

@@ -8,7 +8,7 @@ import type { Homes } from "../database/homes.ts";
 import { planned, prepared } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
-import { commandsInSql } from "../transactions/conditions.ts";
+import { commandsInSql, isStanding } from "../transactions/conditions.ts";
 
 const claim = dueClaim<DueComparison>({
   table: "transactions",
@@ -41,7 +41,7 @@ const settlement = planned<SettlementRow>(`
 const columns = `t.id, t.external_id AS "externalId", t.original_id AS "originalId",
     t.original_external_id AS "originalExternalId", t.command, t.req_id AS "reqId",
     coalesce(t.facts #>> '{fields,refId}', '') AS "refId", coalesce(t.facts #>> '{fields,amount}', '') AS amount`;
-const counting = `t.state = 'SUCCESS' AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REVERSAL"])}`;
+const counting = `${isStanding} AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REVERSAL"])}`;
 const reportedRows = `
   SELECT ${columns}, t.created_at > $5 AS "isLate", coalesce(t.facts #>> '{fields,transDateTime}', '') AS "time"
   FROM transactions t
@@ -51,8 +51,7 @@ const reportedRows = `
 // Our own commands on that terminal, if its open batch has that number.
 const ownRows = `
   SELECT ${columns} FROM terminals r JOIN transactions t ON t.partner_id = r.partner_id AND t.batch_id = r.batch_id
-  WHERE r.partner_id = $1 AND r.tid = $2 AND r.mid = $3 AND lpad(r.batch_no::text, 6, '0') = $4 AND ${counting}
-    AND t.reversal_state IS DISTINCT FROM 'done'`;
+  WHERE r.partner_id = $1 AND r.tid = $2 AND r.mid = $3 AND lpad(r.batch_no::text, 6, '0') = $4 AND ${counting}`;
 
 const listed = `
   SELECT coalesce(e ->> 'reqId', '') AS "reqId", coalesce(e ->> 'refNo', '') AS "refNo"

@@ -15,7 +15,7 @@ import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { sixDigits } from "../terminals/sequences.ts";
-import { commandsInSql, isVoided } from "../transactions/conditions.ts";
+import { commandsInSql, isStanding, isVoided } from "../transactions/conditions.ts";
 
 const due = `r.id, r.kind, r.tid, r.batch_id AS "batchId", r.step, r.is_uploaded AS "isUploaded",
     r.uploaded_up_to AS "uploadedUpTo", r.tries`;
@@ -85,22 +85,20 @@ const countBatch = prepared<TotalsInJson>(`
   SELECT coalesce(max(t.currency), '') AS currency,
     ${counted("sale", `IN ${sales}`)}, ${counted("void", "= 'VOID'")}, ${counted("refund", "= 'REFUND'")}
     FROM transactions t
-    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done'`);
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND ${isStanding}`);
 
 const listEntries = prepared<Omit<BatchEntry, "amountMinor"> & { amountText: string }>(`
   SELECT t.id, t.chain_id AS "chainId", t.command, t.facts -> 'fields' AS fields,
     t.amount_minor::text AS "amountText", t.currency,
     ${isVoided} AS voided
   FROM transactions t
-  WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
-    AND t.reversal_state IS DISTINCT FROM 'done'
+  WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND ${isStanding}
   ORDER BY t.id LIMIT $4`);
 
 const listCounted = prepared<{ reqId: string; refNo: string }>(`
     SELECT coalesce(t.facts #>> '{fields,reqId}', '') AS "reqId", coalesce(t.facts #>> '{fields,refId}', '') AS "refNo"
     FROM transactions t
-    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.command IN ${sales} AND t.state = 'SUCCESS'
-      AND t.reversal_state IS DISTINCT FROM 'done'
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.command IN ${sales} AND ${isStanding}
       AND NOT ${isVoided}
     ORDER BY t.id`);
 

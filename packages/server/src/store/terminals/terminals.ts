@@ -7,6 +7,7 @@ import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned, prepared } from "../database/statement.ts";
 import { appendEntry, seen } from "../operators/acting.ts";
+import { isStanding } from "../transactions/conditions.ts";
 
 // The claims of a partner with a quota are made one transaction after the other: each sees those before it. In order,
 // like every statement that locks several.
@@ -200,15 +201,14 @@ const lockTerminal = planned("SELECT FROM terminals WHERE partner_id = $1 AND ti
 const terminalState = planned<Terminal & { readonly is_busy: boolean }>(`
   SELECT ${shown}, r.batch_closing
       OR EXISTS (SELECT FROM transactions t
-        WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND t.state = 'SUCCESS'
-          AND t.reversal_state IS DISTINCT FROM 'done')
+        WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND ${isStanding})
       OR EXISTS (SELECT FROM transactions t
         WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.state = 'INIT')
       OR EXISTS (SELECT FROM reversals v
         WHERE v.partner_id = r.partner_id AND v.tid = r.tid AND v.state = 'PENDING')
       OR EXISTS (SELECT FROM transactions t
-        WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.command = 'PREAUTH' AND t.state = 'SUCCESS'
-          AND t.successor_id IS NULL AND t.reversal_state IS DISTINCT FROM 'done'
+        WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.command = 'PREAUTH' AND ${isStanding}
+          AND t.successor_id IS NULL
           AND t.created_at > now() - $3 * interval '1 day') AS is_busy
   FROM terminals r WHERE r.partner_id = $1 AND r.tid = $2`);
 

@@ -2,7 +2,7 @@ import type { ChainId } from "../../ids.ts";
 import type { CardStore } from "../../ledger/card-vault.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
-import { answerable } from "./conditions.ts";
+import { answerable, isStanding, openReversal } from "./conditions.ts";
 
 const find = prepared<{ chain_id: ChainId; sealed: Buffer }>(
   "SELECT c.chain_id, c.sealed FROM cards c WHERE c.partner_id = $1 AND c.chain_id = ANY ($2::uuid[])",
@@ -24,8 +24,8 @@ const sweep = prepared<{ scanned: number; deleted: number }>(`
         SELECT FROM chain t
         LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid
         LEFT JOIN reversals v ON v.partner_id = t.partner_id AND v.transaction_id = t.id
-        WHERE t.state = 'INIT' OR v.state <> 'DONE' OR v.created_at > now() - ${answerable}
-          OR (t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done' AND (
+        WHERE t.state = 'INIT' OR v.state ${openReversal} OR v.created_at > now() - ${answerable}
+          OR (${isStanding} AND (
             t.batch_id = r.batch_id
             OR (t.command = 'PREAUTH' AND t.successor_state IS DISTINCT FROM 'done'
               AND t.created_at > now() - $2 * interval '1 day')))) AS needed

@@ -17,6 +17,15 @@ export const voidedCommand = `
     ELSE (SELECT o.command FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id)
   END`;
 
+/** `t` succeeded and was not reversed: it counts. */
+export const isStanding = "t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done'";
+
+/** What the partner of `t` was told: of one that stands it may have been ERROR. */
+export const statusTold = `CASE WHEN t.reversal_state = 'stands' THEN t.facts #>> '{fields,status}' ELSE t.state END`;
+
+/** A Reversal whose end is open: in flight, or for the operator to decide. */
+export const openReversal = "IN ('PENDING', 'PARKED')";
+
 /** Its Void succeeded. Until that is known, as with one in doubt, the transaction `t` stands. */
 export const isVoided =
   "(t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done')";

@@ -4,6 +4,7 @@ import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
 import { prepared } from "../database/statement.ts";
+import { isStanding } from "./conditions.ts";
 
 // Locked in key order, after the terminals: every writer acquires its locks in this order.
 const lock = prepared<OriginalRow>(`
@@ -26,10 +27,8 @@ const lock = prepared<OriginalRow>(`
 const sumRefunds = prepared<{ id: TransactionId; refunded: string }>(`
     SELECT i.id, coalesce((
       SELECT sum(t.amount_minor) FROM transactions t
-      WHERE t.partner_id = i.partner_id AND t.original_id = i.id AND t.command = 'REFUND' AND CASE t.state
-        WHEN 'INIT' THEN true
-        WHEN 'SUCCESS' THEN t.reversal_state IS DISTINCT FROM 'done'
-        ELSE t.reversal_state IN ('pending', 'parked') END), 0)::text AS refunded
+      WHERE t.partner_id = i.partner_id AND t.original_id = i.id AND t.command = 'REFUND'
+        AND (t.state = 'INIT' OR ${isStanding} OR t.reversal_state IN ('pending', 'parked'))), 0)::text AS refunded
     FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)`);
 
 const holders = new Columns<Init>({

@@ -71,7 +71,7 @@ const lockOver = prepared<{ id: TransactionId }>(`
   SELECT t.id FROM transactions t
   WHERE t.partner_id = $1 AND t.id = ANY($2::uuid[]) AND t.created_at < $3
     AND t.state <> 'INIT' AND coalesce(t.completed_at, t.created_at) < $3
-    AND coalesce(t.reversal_state, 'done') = 'done' AND coalesce(t.successor_state, 'done') = 'done'
+    AND coalesce(t.reversal_state, 'done') IN ('done', 'stands') AND coalesce(t.successor_state, 'done') = 'done'
     AND NOT EXISTS (SELECT FROM pending p WHERE p.partner_id = $1 AND p.id = t.notification_id)
     AND NOT EXISTS (SELECT FROM parked p WHERE p.partner_id = $1 AND p.id = t.notification_id)
     AND NOT EXISTS (SELECT FROM terminals r WHERE r.partner_id = $1 AND r.tid = t.tid AND r.batch_id = t.batch_id)

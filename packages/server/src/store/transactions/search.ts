@@ -12,7 +12,7 @@ import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
-import { commandsInSql, isUntimed, settlementCommands, voidedCommand } from "./conditions.ts";
+import { commandsInSql, isStanding, isUntimed, settlementCommands, voidedCommand } from "./conditions.ts";
 import { withChain } from "./transactions.ts";
 
 interface Shown {
@@ -171,7 +171,7 @@ const settlement = `
 const money = (name: string, condition: string) => `
   count(*) FILTER (WHERE ${condition})::integer AS "${name}Quantity",
   coalesce(sum(t.amount_minor) FILTER (WHERE ${condition}), 0)::text AS "${name}TotalMinor"`;
-const approved = "t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done' AND t.command";
+const approved = `${isStanding} AND t.command`;
 
 // Ids begin with their time, but for those that a switch assigned.
 const merchants = `

@@ -3,7 +3,15 @@ import { highestId, lowestId, nilId, type PartnerId } from "../../ids.ts";
 import type { ClosedBatch, OwnSearch, SettlementRow, StatementRow, StatementStore } from "../../ledger/statements.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
-import { commandsInSql, isReversedEarly, isSlow, isUndoneBefore, isUntimed, voidedCommand } from "./conditions.ts";
+import {
+  commandsInSql,
+  isReversedEarly,
+  isSlow,
+  isUndoneBefore,
+  isUntimed,
+  statusTold,
+  voidedCommand,
+} from "./conditions.ts";
 
 const pageRows = 500;
 /** Clocks of instances differ by less: an id has the time of one, and created_at that of the database. */
@@ -12,7 +20,7 @@ const soonMs = 600_000;
 
 const commands = commandsInSql(notifiedCommands);
 const columns = `
-  t.id, t.command, t.state, t.original_id AS "originalId", t.notification_id AS "notificationId", t.req_id AS "reqId",
+  t.id, t.command, ${statusTold} AS state, t.original_id AS "originalId", t.notification_id AS "notificationId", t.req_id AS "reqId",
   t.facts -> 'fields' AS fields, ${voidedCommand} AS "originalCommand",
   t.command = 'VOID' AND EXISTS (
     SELECT FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id
@@ -67,9 +75,20 @@ const sources: readonly Source[] = [
       FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
       WHERE r.partner_id = $1 AND (r.ended_at IS NOT NULL OR r.state = 'DONE') AND coalesce(r.ended_at, r.due_at) >= $2
         AND coalesce(r.ended_at, r.due_at) < $3
-        AND (coalesce(r.ended_at, r.due_at), r.transaction_id) > ($4::timestamptz, $5::uuid) AND t.state = 'SUCCESS'
-        AND t.command IN ${commands}
+        AND (coalesce(r.ended_at, r.due_at), r.transaction_id) > ($4::timestamptz, $5::uuid)
+        AND ${statusTold} = 'SUCCESS' AND t.command IN ${commands}
       ORDER BY coalesce(r.ended_at, r.due_at), r.transaction_id LIMIT ${pageRows}`,
+    ...byTime,
+  },
+  // Its partner was told that it failed, or that it was reversed.
+  {
+    text: `
+      SELECT 'stands' AS kind, r.stood_at AS at, ${columns}, r.stood_at::text AS key
+      FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
+      WHERE r.partner_id = $1 AND r.stood_at >= $2 AND r.stood_at < $3
+        AND (r.stood_at, r.transaction_id) > ($4::timestamptz, $5::uuid) AND t.command IN ${commands}
+        AND (${statusTold} = 'ERROR' OR r.ended_at IS NOT NULL)
+      ORDER BY r.stood_at, r.transaction_id LIMIT ${pageRows}`,
     ...byTime,
   },
   {
