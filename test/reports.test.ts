@@ -145,7 +145,7 @@ describe("a Void that is reported before its original", () => {
     saleOf(partner, { command: "VOID", originalExternalId, ...change });
 
   test("waits for it, and is a PreAuth's CANCEL behind it", async () => {
-    const partner = await service.register();
+    const partner = await service.register({ reports: { identity: "externalId+command" } });
     const preAuth = saleOf(partner, { command: "PREAUTH" });
     const [voided] = await report(voidOf(partner, preAuth.externalId));
     const path = `/v1/transactions/${voided?.transactionId}`;

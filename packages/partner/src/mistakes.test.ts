@@ -72,6 +72,7 @@ const wrongKeys: readonly (readonly [what: string, reason: MisusedReason, value:
   ["a number for a key", "key_not_text", 7, /neither a string nor a list/],
   ["versions without their objects", "key_not_text", [text], /\[0\]\.key is neither a string/],
   ["a key that is still a Promise", "missing_await", Promise.resolve(text), /is a Promise.*await/],
+  ["that of a version", "missing_await", [{ id: "1", key: Promise.resolve(text) }], /\[0\]\.key is a Promise/],
 ];
 
 const ownMistakes: readonly OwnMistake[] = [

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "@commander-js/extra-typings";
 import { expect, test } from "vitest";
-import { timeReader } from "./options.ts";
+import { timeReader, wholeNumber } from "./options.ts";
 
 const readTime = timeReader({ nowMs: () => Date.parse("2026-11-25T12:00:00.000Z") });
 
@@ -23,4 +23,9 @@ test.each([
   ...["1y", "h", "-1h", "1.5h", "1h30m", "999999w"],
 ])("%j is refused", (text) => {
   expect(() => readTime(text)).toThrow(InvalidArgumentError);
+});
+
+test.each(["4", "11", "1e1", "0x7", "07", " 7", "7.0", "", "seven"])("%j is no whole number from 5 to 10", (text) => {
+  expect(wholeNumber(5, 10)("7")).toBe(7);
+  expect(() => wholeNumber(5, 10)(text)).toThrow(InvalidArgumentError);
 });

@@ -204,6 +204,11 @@ describe("preauth complete", () => {
     });
   });
 
+  test("a Refund at INIT has neither the approval nor the cryptogram of its Sale", () => {
+    const refund = beginFollowUp({ ...request, command: "REFUND" }, { ...preAuth, command: "SALE" }, numbers, start);
+    expect(refund.fields).toEqual({ ...begun.fields, approveCode: "", tc: "" });
+  });
+
   test("the amount is judged by the decimals of the PreAuth's currency", () => {
     expect(followingAmountProblem("80.5", "USD")).toBeUndefined();
     expect(followingAmountProblem("80.505", "KWD")).toBeUndefined();

@@ -261,11 +261,12 @@ describe("a tripped circuit is probed", () => {
     expect(gate()).toBe("probe");
   });
 
-  test("on time, although attempts in flight when it tripped said nothing", () => {
+  test("on time, although attempts in flight when it tripped said nothing, or failed as well", () => {
     const { clock, observe, trip, gate } = circuitsOf();
     trip();
     clock.ms += 1_000;
     observe(told);
+    observe(failedAttempt);
     expect(gate()).toEqual(shut);
   });
 });

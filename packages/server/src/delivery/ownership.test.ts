@@ -37,11 +37,11 @@ function workersOver(count: number) {
   const gone: number[] = [];
   const busy = new Set<number>();
   const ownerships = ids.map(
-    (id) =>
+    (_, number) =>
       new Ownership({
         store,
         homes: 1,
-        lease: { current: () => (living.has(id) ? id : undefined), remainingMs: () => 5_000 },
+        lease: { current: () => [...living][number], remainingMs: () => 5_000 },
         clock: { monotonicMs: () => 0 },
         timers: {
           after: (_, work) => {
@@ -109,14 +109,17 @@ describe("workers share the shards", () => {
   });
 
   test("stop believing in a lease that expired", async () => {
-    const { ownerships, living, ids, gone } = workersOver(1);
+    const { ownerships, living, gone } = workersOver(1);
     const [ownership] = ownerships;
     await ownership?.tick();
     expect(ownership?.ready).toHaveLength(shardCount);
-    for (const id of ids) living.delete(id);
-    ownership?.lose();
+    living.clear();
+    living.add("the next lease" as LeaseId);
+    // Before anything is read under the next one.
+    const ticked = ownership?.tick();
     expect(ownership?.count).toBe(0);
     expect(gone).toHaveLength(shardCount);
+    await ticked;
   });
 });
 

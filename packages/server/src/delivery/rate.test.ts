@@ -70,6 +70,12 @@ describe("a partner's rate", () => {
     expect(takeAll(rates, 3)).toBe(1);
   });
 
+  test("waits for the oldest POST without a response if as many are outstanding as may be", () => {
+    const { clock, rates } = limits();
+    for (; clock.ms < 120; clock.ms += 10) rates.acquire(partnerId, 10, ownedLongAgoMs);
+    expect(rates.waitMs(partnerId, 10, ownedLongAgoMs)).toBe(1_000 - 120);
+  });
+
   test("continues at a partner that takes long to respond", () => {
     const { clock, rates } = limits();
     for (const [perSecond, answersAfterMs] of [

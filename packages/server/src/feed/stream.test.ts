@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { FeedEvent } from "./feed.ts";
 import { type FeedPosition, FeedStream, type FeedStreamParts } from "./stream.ts";
@@ -124,6 +125,24 @@ test("a file that cannot be written holds the position", async () => {
   await expect.poll(() => stream.position?.events).toBe("1");
   expect(stream.unwritten()).toBeUndefined();
   expect(namesIn(await readFile(join(path, "feed.jsonl"), "utf8"))).toEqual(["first"]);
+});
+
+test("a position of another database begins again, and one that cannot be read now does not", async () => {
+  const answers = [new ServiceError("unavailable"), new ServiceError("cursor_from_another_history")];
+  const asked: unknown[] = [];
+  const stream = streamTo(pathToFileURL(join(await folder(), "feed.jsonl")).href, {
+    positions: { read: async () => ({ events: "7", audit: 3 }), write: async () => undefined },
+    feed: {
+      read: async ({ after }) => {
+        asked.push(after);
+        const refused = answers.shift();
+        if (refused !== undefined) throw refused;
+        return { items: [], next: "0" };
+      },
+    },
+  });
+  await expect.poll(() => asked.slice(0, 3)).toEqual(["7", "7", undefined]);
+  expect(stream.failures).toMatchObject([{ code: "unavailable" }]);
 });
 
 test("a message of syslog has its length before it, as RFC 5424 and 6587 say", async () => {

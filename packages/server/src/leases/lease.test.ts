@@ -8,13 +8,14 @@ const believedMs = 5_000;
 /** A lease whose clocks, timers and rows are ruled by the test. */
 function leaseOver(answer: LeaseStore["beat"]) {
   const clock = { monotonic: 0, wall: 1_000_000 };
-  const over = { kind: "delivery" as LeaseKind };
+  const over = { kind: "delivery" as LeaseKind, isAway: false };
   let timers: { readonly ms: number; readonly work: () => void }[] = [];
   const inserted: LeaseId[] = [];
   const removed: LeaseId[] = [];
   const kinds: LeaseKind[] = [];
   const lost: number[] = [];
   const reaped: LeaseId[] = [];
+  const troubles: unknown[] = [];
   const lease = new Lease({
     store: {
       insert: async (id, kind) => {
@@ -25,7 +26,10 @@ function leaseOver(answer: LeaseStore["beat"]) {
         kinds.push(kind);
         return answer(id, kind);
       },
-      remove: async (id) => void removed.push(id),
+      remove: async (id) => {
+        if (over.isAway) throw new Error("away");
+        removed.push(id);
+      },
       removeDead: async (dead) => dead.map(({ id }) => id),
     },
     clock: { nowMs: () => clock.wall, monotonicMs: () => clock.monotonic },
@@ -38,7 +42,7 @@ function leaseOver(answer: LeaseStore["beat"]) {
         };
       },
     },
-    onTrouble: () => undefined,
+    onTrouble: (error) => void troubles.push(error),
   });
   const start = () =>
     lease.start({
@@ -55,7 +59,7 @@ function leaseOver(answer: LeaseStore["beat"]) {
     clock.wall += ms;
   };
   const beatsInMs = () => timers.map(({ ms }) => ms);
-  return { lease, start, clock, over, inserted, removed, kinds, lost, reaped, beat, pass, beatsInMs };
+  return { lease, start, clock, over, inserted, removed, kinds, lost, reaped, troubles, beat, pass, beatsInMs };
 }
 
 describe("a lease", () => {
@@ -77,6 +81,13 @@ describe("a lease", () => {
     expect(lease.current()).toBeUndefined();
     await beat();
     expect(lease.current()).toBe(inserted[0]);
+  });
+
+  test("ends at its stop, also if its row cannot be removed", async () => {
+    const { lease, over, troubles } = await held();
+    over.isAway = true;
+    await lease.stop();
+    expect([lease.remainingMs(), troubles]).toEqual([0, [new Error("away")]]);
   });
 
   test("is counted from before a beat was sent, and not from its answer", async () => {

@@ -47,6 +47,7 @@ describe("without an agreement, a report's", () => {
 
 describe("as agreed,", () => {
   test.each<[string, Partial<ReportFormat>, Partial<CompletionRequest>, Partial<CompletionRequest>]>([
+    ["of an unknown currency they stay", { amounts: "minor" }, { amount: "1250", currency: "705" }, { amount: "1250" }],
     ["amounts are minor units", { amounts: "minor" }, { amount: "1250", currency: "840" }, { amount: "12.50" }],
     ["zeros in front go", { amounts: "minor" }, { amount: "000000150000", currency: "VND" }, { amount: "150000" }],
     ["a zero is one", { amounts: "minor" }, { amount: "000", currency: "USD" }, { amount: "0.00" }],

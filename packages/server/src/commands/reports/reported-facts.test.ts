@@ -48,8 +48,8 @@ describe("a report's facts", () => {
   });
 
   test("of the Void of a PreAuth say so", () => {
-    const facts = reportedFacts({ ...report, command: "VOID" }, { id, voidsPreAuth: true });
-    expect(facts).toMatchObject({ kind: "card", command: "VOID", voidsPreAuth: true });
+    const facts = reportedFacts({ ...report, command: "VOID" }, { id, voidsPreAuth: true, originalReqId: "r-1" });
+    expect(facts).toMatchObject({ kind: "card", command: "VOID", voidsPreAuth: true, originalReqId: "r-1" });
     expect(of({ command: "VOID" })).not.toHaveProperty("voidsPreAuth");
   });
 

@@ -176,10 +176,7 @@ function openTcp(target: ConnectTarget, addresses: readonly string[], made: Made
     });
     made(socket);
     socket.once("error", reject);
-    socket.once("connect", () => {
-      socket.off("error", reject);
-      resolve(socket);
-    });
+    socket.once("connect", () => resolve(socket));
   });
 }
 

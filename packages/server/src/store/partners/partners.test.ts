@@ -427,6 +427,7 @@ test.each<[Partial<PartnerInput>, string]>([
   [{ reports: { schemes: { NAPAS: "4111111111111111" } } }, "reports.schemes.NAPAS"],
   [{ reports: { schemes: { "4111111111111111": "NAPAS" } } }, "reports.schemes.[a card number]"],
   [{ reports: { schemes: { "4111 1111 1111 1111": "A&B" } } }, "reports.schemes.[a card number]"],
+  [{ "a.4111111111111111": 1 } as object, "[a card number]"],
   [{ reports: { "4111111111111111": "x" } as object }, "reports.[a card number]"],
   [{ signing: { mode: "fields", card: ["4111111111111111"] } }, "signing.card[0]"],
   [{ signing: { mode: "fields", settlement: ["4111\u00011111\u00011111\u00011111"] } }, "signing.settlement[0]"],
