@@ -86,10 +86,6 @@ export class Journal {
     return this.#where(({ isAccepted }) => isAccepted).length;
   }
 
-  get delivered(): number {
-    return this.#where(({ isDelivered }) => isDelivered).length;
-  }
-
   get duplicates(): number {
     return this.repeats(0, this.size);
   }

@@ -11,17 +11,12 @@ const recoveryMaxMs = 30_000;
 const slowdownMax = 2;
 const slowdownMsMax = 50;
 
+/** What is counted; of commands, those that were accepted. */
+const counts = ["faults", "commands", "lost", "ghosts", "duplicates", "orderViolations", "settlements"] as const;
+type Counts = Readonly<Record<(typeof counts)[number], number>>;
+
 /** The verdict on a series, or on all of them. */
-export interface RunVerdict {
-  readonly faults: number;
-  /** Accepted ones. */
-  readonly commands: number;
-  readonly delivered: number;
-  readonly lost: number;
-  readonly ghosts: number;
-  readonly duplicates: number;
-  readonly orderViolations: number;
-  readonly settlements: number;
+export interface RunVerdict extends Counts {
   readonly slowestRecoveryMs: number;
   /** By the fault: one of a run is the sum of its rounds, because the 99th percentile of one says little. */
   readonly slowdowns: ReadonlyMap<string, Slowdown>;
@@ -43,11 +38,9 @@ export interface Seen {
 export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly Round[], seen: Seen): RunVerdict {
   const lost = journal.lost();
   const neverAccepted = journal.neverAccepted();
-  const differences = books.differences();
   return {
     faults: rounds.length,
     commands: journal.accepted,
-    delivered: journal.delivered,
     lost: lost.length,
     ghosts: journal.ghosts.length + neverAccepted.length,
     duplicates: journal.duplicates,
@@ -56,25 +49,16 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
     slowestRecoveryMs: Math.max(0, ...rounds.map(({ recoveryMs }) => recoveryMs ?? Number.POSITIVE_INFINITY)),
     slowdowns: summed(rounds.flatMap(({ fault, slowdown }) => (slowdown === undefined ? [] : [[fault, slowdown]]))),
     broken: [
-      ...lost
-        .slice(0, 10)
-        .map((no) => `lost: ${merchantTransIdOf(no)} was taken and never delivered${near(rounds, no)}`),
-      ...journal.ghosts
-        .slice(0, 10)
-        .map(({ no, why }) => `ghost: ${no === undefined ? "" : `${merchantTransIdOf(no)}: `}${why}`),
-      ...neverAccepted
-        .slice(0, 10)
-        .map((no) => `ghost: ${merchantTransIdOf(no)} came and was never taken${near(rounds, no)}`),
-      ...journal.orderViolations
-        .slice(0, 10)
-        .map(
-          ({ no, before }) =>
-            `order: ${merchantTransIdOf(no)} came before ${merchantTransIdOf(before)}${near(rounds, no)}`,
-        ),
+      ...shown(lost, (no) => `lost: ${merchantTransIdOf(no)} was taken and never delivered${near(rounds, no)}`),
+      ...shown(journal.ghosts, ({ no, why }) => `ghost: ${no === undefined ? "" : `${merchantTransIdOf(no)}: `}${why}`),
+      ...shown(neverAccepted, (no) => `ghost: ${merchantTransIdOf(no)} came and was never taken${near(rounds, no)}`),
+      ...shown(journal.orderViolations, ({ no, before }) => {
+        return `order: ${merchantTransIdOf(no)} came before ${merchantTransIdOf(before)}${near(rounds, no)}`;
+      }),
       ...(journal.outOfOrder > 0
         ? [`order: ${journal.outOfOrder} came with paybell-out-of-order within ten minutes`]
         : []),
-      ...differences.slice(0, 10).map((difference) => `totals: ${difference}`),
+      ...shown(books.differences(), (difference) => `totals: ${difference}`),
       ...duplicatesBeyond(journal, rounds),
       ...rounds.flatMap((round) => declinedByUs(journal, round)),
       ...rounds.flatMap(slowRecovery),
@@ -85,19 +69,17 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
   };
 }
 
+/** The first ones: more of the same would tell nothing new. */
+function shown<One>(all: readonly One[], sentence: (one: One) => string): string[] {
+  return all.slice(0, 10).map(sentence);
+}
+
 /** The sum of series. Whether a neighbour was slow is judged here alone. */
 export function together(verdicts: readonly RunVerdict[]): RunVerdict {
   const slowdowns = summed(verdicts.flatMap((verdict) => [...verdict.slowdowns]));
-  const sum = (of: (verdict: RunVerdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
+  const sums = counts.map((count) => [count, verdicts.reduce((total, verdict) => total + verdict[count], 0)]);
   return {
-    faults: sum(({ faults }) => faults),
-    commands: sum(({ commands }) => commands),
-    delivered: sum(({ delivered }) => delivered),
-    lost: sum(({ lost }) => lost),
-    ghosts: sum(({ ghosts }) => ghosts),
-    duplicates: sum(({ duplicates }) => duplicates),
-    orderViolations: sum(({ orderViolations }) => orderViolations),
-    settlements: sum(({ settlements }) => settlements),
+    ...(Object.fromEntries(sums) as Counts),
     slowestRecoveryMs: Math.max(0, ...verdicts.map(({ slowestRecoveryMs }) => slowestRecoveryMs)),
     slowdowns,
     broken: [...verdicts.flatMap(({ broken }) => broken), ...[...slowdowns].flatMap(slowNeighbour)],

@@ -16,21 +16,17 @@ export class SimulatedCircuits implements CircuitStore {
   load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
     const isOfInterest = ({ circuit, controlNo }: CircuitRow) =>
       circuit.state !== "closed" || circuit.failures > 0 || controlNo > 0;
-    return this.#load("circuits", shards, isOfInterest);
+    return this.#load(shards, isOfInterest);
   }
 
   loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    return this.#load("changed circuits", shards, ({ controlNo }) => controlNo > 0);
+    return this.#load(shards, ({ controlNo }) => controlNo > 0);
   }
 
-  async #load(
-    name: string,
-    shards: readonly number[],
-    isWanted: (row: CircuitRow) => boolean,
-  ): Promise<readonly LoadedCircuit[]> {
+  async #load(shards: readonly number[], isWanted: (row: CircuitRow) => boolean): Promise<readonly LoadedCircuit[]> {
     const wanted = new Set(shards);
     const { tables, database } = this.#homes;
-    const loaded = await this.#homes.about(shards).read(name, () => {
+    const loaded = await this.#homes.about(shards).read(() => {
       const partners = new Set(tables.merchants.filter(({ shard }) => wanted.has(shard)).map(({ id }) => id));
       const nowUs = database.nowUs();
       return [...tables.circuits.values()]

@@ -6,12 +6,6 @@ import type { Tables } from "./tables.ts";
 /** The error of the simulated database and network. */
 export class SimulatedFailure extends Error {}
 
-/** Reads: `apply` alone sees what was committed when the statement began. */
-export interface ReadStatement<T> {
-  readonly name: string;
-  readonly apply: () => T;
-}
-
 /**
  * Writes, at READ COMMITTED: `candidates` sees what was committed when the statement began, and gives the rows that it
  * will lock. `apply` runs when all are locked and the transaction commits: it sees the rows as they are by then, and so
@@ -65,8 +59,8 @@ export class Session {
     this.#line = line;
   }
 
-  read<T>(name: string, apply: () => T): Promise<T> {
-    return this.database.read(this.loop, this.#line, { name, apply });
+  read<T>(apply: () => T): Promise<T> {
+    return this.database.read(this.loop, this.#line, apply);
   }
 
   write<T>(statement: WriteStatement<T>): Promise<T> {
@@ -130,11 +124,12 @@ export class SimulatedDatabase {
     this.#clockOffsetMs += ms;
   }
 
-  read<T>(loop: EventLoop, line: Line, statement: ReadStatement<T>): Promise<T> {
+  /** `apply` sees what was committed when the statement began. */
+  read<T>(loop: EventLoop, line: Line, apply: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const call = { loop, line, resolve, reject };
       this.#send(call, () => {
-        const value = statement.apply();
+        const value = apply();
         this.#answer(call, this.tookMs(0.4), () => resolve(value));
       });
     });

@@ -35,26 +35,26 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]> {
-    return this.#select("read", reads.map(shardOfPartner), (nowUs) => {
+    return this.#select(reads.map(shardOfPartner), (nowUs) => {
       this.#parts.onRead(reads);
       return reads.map((read) => this.#page(read, nowUs));
     });
   }
 
   scan(read: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
-    return this.#select("scan", [shardOfPartner(read)], (nowUs) => this.#page({ ...read, bytesMax: 1_000_000 }, nowUs));
+    return this.#select([shardOfPartner(read)], (nowUs) => this.#page({ ...read, bytesMax: 1_000_000 }, nowUs));
   }
 
   heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
     const wanted = new Set(shards);
     this.#parts.onHeads(shards);
-    return this.#select("heads", shards, (nowUs) =>
+    return this.#select(shards, (nowUs) =>
       this.#tables.merchants.filter(({ shard }) => wanted.has(shard)).flatMap((one) => this.#heads(one, nowUs)),
     );
   }
 
   preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]> {
-    return this.#select("preceding", deliveries.map(shardOfPartner), (nowUs) =>
+    return this.#select(deliveries.map(shardOfPartner), (nowUs) =>
       deliveries.map(({ id }) => {
         const one = this.#tables.notifications.get(id);
         if (one?.state !== "pending") return undefined;
@@ -85,9 +85,9 @@ export class SimulatedDeliveries implements DeliveryStore {
     return this.#parts.homes.tables;
   }
 
-  #select<T>(name: string, shards: readonly number[], apply: (nowUs: number) => T): Promise<T> {
+  #select<T>(shards: readonly number[], apply: (nowUs: number) => T): Promise<T> {
     const { homes } = this.#parts;
-    return homes.about(shards).read(name, () => apply(homes.database.nowUs()));
+    return homes.about(shards).read(() => apply(homes.database.nowUs()));
   }
 
   #update<Key extends DeliveryKey>(

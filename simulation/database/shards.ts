@@ -25,7 +25,7 @@ export class SimulatedShards implements ShardStore {
   }
 
   map(leaseId: LeaseId): Promise<ShardMap> {
-    return this.#session.read("map", () => {
+    return this.#session.read(() => {
       const owned = new Map<LeaseId | null, number>();
       for (const { leaseId: owner } of this.tables.shards) owned.set(owner, (owned.get(owner) ?? 0) + 1);
       const workers = [...this.tables.leases.values()]
@@ -40,7 +40,7 @@ export class SimulatedShards implements ShardStore {
   }
 
   owned(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
-    return this.#beats.read("owned", () => this.tables.shardsOf(leaseId).map(copy));
+    return this.#beats.read(() => this.tables.shardsOf(leaseId).map(copy));
   }
 
   release(leaseId: LeaseId, shards: readonly OwnedShard[], over?: "lease"): Promise<void> {

@@ -196,7 +196,7 @@ export class SimulatedPartners implements PartnerSource {
     this.#asking.add(id);
     const sentMs = this.#session.loop.clock.monotonicMs();
     try {
-      const partner = await this.#session.read("partner", () => this.#session.tables.merchantOf(id)?.partner);
+      const partner = await this.#session.read(() => this.#session.tables.merchantOf(id)?.partner);
       this.#asking.delete(id);
       if (partner === undefined) return;
       const before = this.#known.get(id);

@@ -280,7 +280,7 @@ export class SimulatedNotifications {
 
   /** Hints at what is due. */
   async announce(session: Session, payload: string): Promise<void> {
-    await session.read("announce", () => this.#all(({ hints }) => hints.received(payload)));
+    await session.read(() => this.#all(({ hints }) => hints.received(payload)));
   }
 
   partnerChanged(id: PartnerId): void {
