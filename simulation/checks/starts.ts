@@ -126,24 +126,16 @@ export class StartChecks {
     const shard = this.#seen.tables.shards[shardOf(delivery.partnerId)];
     const deadlineMs = begunMs + this.#seen.plan.attemptTimeoutMs;
     const { round, attemptsMade } = delivery;
-    const isEnded = false;
+    const known = { leaseId: leaseId ?? ("" as never), epoch: shard?.epoch };
+    const start: NotificationStart = { round, attemptsMade, ...known, deadlineMs, isEnded: false, mayRepeat: false };
     if (leaseId === undefined || shard?.leaseId !== leaseId || !this.#seen.tables.leases.has(leaseId)) {
       const owner = shard?.leaseId ?? "nobody";
       world.violated(
         2,
         `${worker.name} (${leaseId}) writes ${delivery.id} of shard ${shard?.shard}, which is of ${owner}`,
       );
-      return { round, attemptsMade, leaseId: "" as never, epoch: undefined, deadlineMs, isEnded, mayRepeat: true };
+      return start;
     }
-    const start: NotificationStart = {
-      round,
-      attemptsMade,
-      leaseId,
-      epoch: shard.epoch,
-      deadlineMs,
-      isEnded,
-      mayRepeat: false,
-    };
     if (one === undefined) return start;
     this.#checkOnce(one, start);
     this.#checkOrder(one, outOfOrder);

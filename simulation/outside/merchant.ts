@@ -170,20 +170,22 @@ export class SimulatedPartners implements PartnerSource {
 
   peek(id: PartnerId): Partner | undefined {
     const known = this.#known.get(id);
-    const ageMs =
-      known === undefined ? Number.POSITIVE_INFINITY : this.#session.loop.clock.monotonicMs() - known.readMs;
-    if (ageMs > refreshMs) void this.#ask(id);
-    return ageMs > believedMs ? undefined : known?.partner;
+    if (known === undefined || this.#ageMs(known) > refreshMs) void this.#ask(id);
+    return this.#isFresh(known) ? known.partner : undefined;
   }
 
   /** Whether the worker knows that it is paused. Unlike `peek` it asks for nothing. */
   isPaused(id: PartnerId): boolean {
     const known = this.#known.get(id);
-    return known !== undefined && this.#isFresh(known) && known.partner.state === "paused";
+    return this.#isFresh(known) && known.partner.state === "paused";
   }
 
-  #isFresh({ readMs }: Known): boolean {
-    return this.#session.loop.clock.monotonicMs() - readMs <= believedMs;
+  #ageMs({ readMs }: Known): number {
+    return this.#session.loop.clock.monotonicMs() - readMs;
+  }
+
+  #isFresh(known: Known | undefined): known is Known {
+    return known !== undefined && this.#ageMs(known) <= believedMs;
   }
 
   /** A person changed it. */
@@ -200,7 +202,7 @@ export class SimulatedPartners implements PartnerSource {
       this.#asking.delete(id);
       if (partner === undefined) return;
       const before = this.#known.get(id);
-      const wasKnown = before !== undefined && this.#isFresh(before);
+      const wasKnown = this.#isFresh(before);
       this.#known.set(id, { partner, readMs: sentMs });
       if (before?.partner !== partner || !wasKnown) this.#onChanged(id);
     } catch {
