@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { Backpressure } from "../packages/server/src/delivery/backpressure.ts";
 import { BlockedQueues } from "../packages/server/src/delivery/blocked-queues.ts";
-import { Circuits } from "../packages/server/src/delivery/circuit.ts";
+import { Circuits } from "../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../packages/server/src/delivery/delivery.ts";
 import { Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";

@@ -1,4 +1,4 @@
-import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
+import type { LoadedCircuit } from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
 import { jitter, mayAskToWait } from "../../packages/server/src/delivery/schedule.ts";

@@ -1,4 +1,4 @@
-import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuit.ts";
+import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuits.ts";
 import type { Queue } from "../../packages/server/src/delivery/queue.ts";
 import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.ts";
 import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/notification.ts";

@@ -1,11 +1,11 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
+import type { CircuitState } from "../../packages/server/src/delivery/circuit.ts";
 import {
   type CircuitChange,
-  type CircuitState,
   type LoadedCircuit,
   originCircuit,
   urlCircuit,
-} from "../../packages/server/src/delivery/circuit.ts";
+} from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import type { Observed } from "../context.ts";

@@ -1,4 +1,5 @@
-import { type Circuit, type CircuitChange, closedCircuit } from "../../packages/server/src/delivery/circuit.ts";
+import { type Circuit, closedCircuit } from "../../packages/server/src/delivery/circuit.ts";
+import type { CircuitChange } from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type {
   DeliveryKey,

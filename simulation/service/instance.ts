@@ -1,5 +1,5 @@
 import { Backpressure } from "../../packages/server/src/delivery/backpressure.ts";
-import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
+import type { CircuitStore } from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { Hints } from "../../packages/server/src/delivery/hints.ts";
 import type { DeliveryOutcome, Hint, Recorded } from "../../packages/server/src/delivery/store.ts";

@@ -1,13 +1,13 @@
 import { createHash, type KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
-import type { SignOffStore } from "../acquirer/iso8583/host-requests.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
 import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
 import type { HostsOwn, LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
 import { matchProblems, oneSessionOf, readProfile } from "../acquirer/iso8583/profile/read.ts";
+import type { SignOffStore } from "../acquirer/iso8583/sign-offs.ts";
 import { OpenAcquirers, type Replaced } from "../acquirer/registered/open-acquirers.ts";
 import { AcquirerRegistry, settingsName } from "../acquirer/registered/registry.ts";
 import { InstanceRpc } from "../acquirer/session/instance-rpc.ts";

@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import { registeredUrl, urlOfQueue } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
-import { type Circuits, isBlocked } from "./circuit.ts";
+import { type Circuits, isBlocked } from "./circuits.ts";
 import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import type { Ownership } from "./ownership.ts";
 import type { PartnerSource } from "./partners.ts";

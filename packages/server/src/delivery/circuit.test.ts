@@ -4,17 +4,13 @@ import { newId } from "../ids.ts";
 import {
   afterSignal,
   type Circuit,
-  type CircuitChange,
-  Circuits,
   circuitLimits,
-  circuitsPerPartnerMax,
   closedCircuit,
   type EndpointSignal,
   effectOf,
-  originCircuit,
   probeWaitMs,
-  urlCircuit,
 } from "./circuit.ts";
+import { type CircuitChange, Circuits, circuitsPerPartnerMax, originCircuit, urlCircuit } from "./circuits.ts";
 import { acceptedAttempt, failedAttempt } from "./delivery.fixture.ts";
 import type { Attempt, FailureReason } from "./delivery.ts";
 

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { newId, shardOf } from "../ids.ts";
-import { originCircuit } from "./circuit.ts";
+import { originCircuit } from "./circuits.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
 import { Pending, Time } from "./pending.fixture.ts";
-import { Queues, type QueuesParts, RecentOutcomes } from "./queues.ts";
+import { Queues, type QueuesParts } from "./queues.ts";
+import { RecentOutcomes } from "./recent-outcomes.ts";
 
 const partnerId = newId<"partner">();
 const url = "https://partner.example/ipn";

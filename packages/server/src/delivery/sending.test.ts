@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type LeaseId, newId, type PartnerId, shardCount, shardOf } from "../ids.ts";
-import { Circuits } from "./circuit.ts";
+import { Circuits } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import { Queues } from "./queues.ts";
 import type { Postponement } from "./store.ts";

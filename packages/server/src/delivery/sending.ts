@@ -5,7 +5,7 @@ import { callbackUrlOf, isRegistered } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import type { BlockedQueues } from "./blocked-queues.ts";
-import { type BlockedGate, type CircuitChange, type Circuits, isBlocked } from "./circuit.ts";
+import { type BlockedGate, type CircuitChange, type Circuits, isBlocked } from "./circuits.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Ownership } from "./ownership.ts";
 import type { PartnerSource } from "./partners.ts";

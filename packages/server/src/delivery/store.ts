@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { LeaseId, NotificationId } from "../ids.ts";
-import type { CircuitChange } from "./circuit.ts";
+import type { CircuitChange } from "./circuits.ts";
 import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import type { NextAttempt } from "./schedule.ts";
 

@@ -1,7 +1,7 @@
 import { type LeaseId, newId, type PartnerId, shardCount } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { AttemptResult } from "./attempt.ts";
-import { type LoadedCircuit, originCircuit } from "./circuit.ts";
+import { type LoadedCircuit, originCircuit } from "./circuits.ts";
 import { failedAttempt } from "./delivery.fixture.ts";
 import type { Delivery } from "./delivery.ts";
 import type { OwnedShard, ShardMap, WorkerShare } from "./ownership.ts";

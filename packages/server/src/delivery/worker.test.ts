@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type LeaseId, newId, type PartnerId, shardCount, shardOf, type TransactionId } from "../ids.ts";
-import type { LoadedCircuit } from "./circuit.ts";
-import { closedCircuit, originCircuit, urlCircuit } from "./circuit.ts";
+import { closedCircuit } from "./circuit.ts";
+import type { LoadedCircuit } from "./circuits.ts";
+import { originCircuit, urlCircuit } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Pending, Time } from "./pending.fixture.ts";

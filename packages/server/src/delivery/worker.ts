@@ -1,6 +1,6 @@
 import { homeOf, type PartnerId, shardOf } from "../ids.ts";
 import { BlockedQueues } from "./blocked-queues.ts";
-import { type CircuitStore, Circuits, isBlocked } from "./circuit.ts";
+import { type CircuitStore, Circuits, isBlocked } from "./circuits.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
 import { Ownership, type ShardStore } from "./ownership.ts";
 import { cooldownMs, queueLimits } from "./queue.ts";

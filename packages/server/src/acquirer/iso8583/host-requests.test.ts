@@ -4,7 +4,7 @@ import { systemClock } from "../../clock.ts";
 import { NotSent } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
-import { hostRequestsOf, type SignOffStore, SignOffs } from "./host-requests.ts";
+import { hostRequestsOf } from "./host-requests.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { FakeHost, framing } from "./link/fake-host.fixture.ts";
 import type { LinkEvent, LinkOptions } from "./link/link.ts";
@@ -12,6 +12,7 @@ import { Wire } from "./link/wire.ts";
 import { layoutOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
 import type { Profile } from "./profile/schema.ts";
+import { type SignOffStore, SignOffs } from "./sign-offs.ts";
 
 const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 const closing: (() => Promise<void>)[] = [];

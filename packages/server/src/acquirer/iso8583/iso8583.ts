@@ -12,7 +12,7 @@ import {
   OtherSite,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
-import { HostRequests, type SignOffStore, SignOffs } from "./host-requests.ts";
+import { HostRequests } from "./host-requests.ts";
 import { KeyExchange, KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { MatchLocks } from "./link/exchanges.ts";
@@ -25,6 +25,7 @@ import { MacKeys } from "./message/mac.ts";
 import { cardNumberIn } from "./message/masking.ts";
 import { matchProblems, wantsCards } from "./profile/read.ts";
 import type { NetworkName, Profile } from "./profile/schema.ts";
+import { type SignOffStore, SignOffs } from "./sign-offs.ts";
 
 export interface Iso8583Options {
   readonly profile: Profile;

@@ -1,13 +1,12 @@
 import type { Pool, PoolClient } from "pg";
+import type { Circuit } from "../../delivery/circuit.ts";
 import {
-  type Circuit,
   type CircuitChange,
   type CircuitStore,
   circuitsPerPartnerMax,
-  type Endpoint,
-  type EndpointStore,
   type LoadedCircuit,
-} from "../../delivery/circuit.ts";
+} from "../../delivery/circuits.ts";
+import type { Endpoint, EndpointStore } from "../../delivery/endpoints.ts";
 import type { NewEvent } from "../../events.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
 import { Columns } from "../database/columns.ts";

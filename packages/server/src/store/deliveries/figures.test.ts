@@ -2,9 +2,9 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../ids.ts";
 import { FigureCounter, type MinuteCounts, Overviews } from "../../notifications/overview.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { postgresCurrentCounts } from "../current-counts.ts";
 import { insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";
 import { postgresFigures } from "./figures.ts";
+import { postgresCurrentCounts } from "./pending-status.ts";
 
 let partner: Partner;
 const bench = await openBench();

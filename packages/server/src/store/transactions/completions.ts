@@ -15,7 +15,7 @@ import { prepared } from "../database/statement.ts";
 import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
 import * as statements from "./completion-statements.ts";
 import { releaseReport } from "./due.ts";
-import { writeEffects } from "./effects.ts";
+import { hasNoEffects, writeEffects } from "./effects.ts";
 
 // A result that changed nothing is late, unless it is our own, made durable by an unknown COMMIT. One without an IPN is
 // known by its response code.
@@ -264,11 +264,6 @@ function insertTheirNotifications(
   if (notified.length === 0) return [];
   const values = statements.notifications.values(notified, macOf);
   return [statements.insertNotifications.run(client, values)];
-}
-
-function hasNoEffects({ original, reversal, batch, amountMinor, notification }: Completion): boolean {
-  const effects = [original, reversal, batch, amountMinor, notification?.settlesBatch];
-  return effects.every((effect) => effect === null || effect === undefined);
 }
 
 /**

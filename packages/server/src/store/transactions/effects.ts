@@ -93,6 +93,12 @@ const reportBatch = prepared(`
 
 const endSettlement = prepared("DELETE FROM settlements WHERE partner_id = $1 AND id = $2");
 
+/** Whether only its own row changes, and its notification is added. */
+export function hasNoEffects({ original, reversal, batch, amountMinor, notification }: Completion): boolean {
+  const effects = [original, reversal, batch, amountMinor, notification?.settlesBatch];
+  return effects.every((effect) => effect === null || effect === undefined);
+}
+
 /** Writes the effects of completed commands beyond their own row and their notification. */
 export function writeEffects(client: PoolClient, completions: readonly Completion[]): Promise<unknown>[] {
   const effects: Promise<unknown>[] = [];

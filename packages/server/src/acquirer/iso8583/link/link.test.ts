@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
-import { SignOffs } from "../host-requests.ts";
 import { approvalOf } from "../mapping.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/element.ts";
 import type { NetworkName } from "../profile/schema.ts";
+import { SignOffs } from "../sign-offs.ts";
 import { Exchanges } from "./exchanges.ts";
 import { answerTo, FakeHost, framing, wire } from "./fake-host.fixture.ts";
 import { Link, type LinkEvent, type LinkKeys, type LinkOptions } from "./link.ts";
