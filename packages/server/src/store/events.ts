@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from "pg";
 import { type Alert, alertKinds, type EventStore } from "../alerts/store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
-import { type EventId, lowestId, newId, nilId, type PartnerId, shardOf } from "../ids.ts";
+import { lowestId, newId, nilId, type PartnerId, shardOf } from "../ids.ts";
 import type { RecordedEvent } from "../notifications/store.ts";
-import { queryAlongIndexes } from "./database/along-indexes.ts";
+import { epochMs, queryAlongIndexes } from "./database/along-indexes.ts";
 import type { Homes } from "./database/homes.ts";
 import { prepared } from "./database/statement.ts";
 
@@ -30,7 +30,7 @@ const recordedSince = prepared<{ recorded: boolean }>(`
 
 // Alerts that were tried together are tried together again, with nothing added, because some channels may have accepted
 // them.
-const takeDue = prepared<AlertRow>(`
+const takeDue = prepared<Alert>(`
   WITH head AS (
     SELECT d.id, d.kind, d.alert_group FROM events d WHERE d.alert_due_at <= now()
     ORDER BY d.alert_due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
@@ -41,7 +41,8 @@ const takeDue = prepared<AlertRow>(`
   UPDATE events e SET alert_due_at = now() + $2 * interval '1 second', alert_tries = e.alert_tries + 1,
     alert_group = coalesce(e.alert_group, m.head_id)
   FROM members m WHERE e.partner_id = m.partner_id AND e.id = m.id
-  RETURNING e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.alert_tries, e.alert_group, e.created_at`);
+  RETURNING nullif(e.partner_id, '${serviceId}') AS "partnerId", e.id, e.kind, e.subject_id AS "subjectId", e.detail,
+    ${epochMs("e.created_at")} AS "atMs", e.alert_tries AS tries, e.alert_group AS "groupId"`);
 
 const beQuiet = prepared(`
   INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
@@ -57,20 +58,9 @@ const retry = prepared(`
 // Sorted separately: with their order in the query, a plan scanned all events of the partner.
 const aboutSubjects = `
   WITH about AS MATERIALIZED (
-    SELECT e.id, e.kind, e.detail, e.created_at FROM events e
+    SELECT e.id, e.kind, e.detail, ${epochMs("e.created_at")} AS "atMs" FROM events e
     WHERE e.partner_id = $1 AND e.subject_id = ANY ($2::uuid[]))
-  SELECT kind, detail, created_at FROM about ORDER BY id DESC LIMIT $3`;
-
-interface AlertRow {
-  readonly partner_id: PartnerId;
-  readonly id: EventId;
-  readonly kind: EventKind;
-  readonly subject_id: string | null;
-  readonly detail: Readonly<Record<string, unknown>>;
-  readonly alert_tries: number;
-  readonly alert_group: string;
-  readonly created_at: Date;
-}
+  SELECT kind, detail, "atMs" FROM about ORDER BY id DESC LIMIT $3`;
 
 /** Records events on the caller's connection, and so within its transaction if one is open. */
 export async function insertEvents(
@@ -108,9 +98,7 @@ export async function readEvents(
   subjectIds: readonly string[],
   rowsMax: number,
 ): Promise<readonly RecordedEvent[]> {
-  type EventRow = Pick<AlertRow, "kind" | "detail" | "created_at">;
-  const rows = await queryAlongIndexes<EventRow>(pool, aboutSubjects, [partnerId, subjectIds, rowsMax]);
-  return rows.toReversed().map(({ kind, detail, created_at: at }) => ({ kind, detail, atMs: at.getTime() }));
+  return (await queryAlongIndexes<RecordedEvent>(pool, aboutSubjects, [partnerId, subjectIds, rowsMax])).toReversed();
 }
 
 /** Events, and alerts to be sent, in PostgreSQL. */
@@ -133,7 +121,7 @@ export function postgresEvents(homes: Homes): EventStore {
       // A group belongs to one home: the next home is tried if this one has nothing due.
       for (const { pool } of homes.all) {
         const rows = await takeDue.rows(pool, [rowsMax, leaseS]);
-        if (rows.length > 0) return rows.map(readAlert);
+        if (rows.length > 0) return rows;
       }
       return [];
     },
@@ -157,17 +145,4 @@ export function postgresEvents(homes: Homes): EventStore {
 async function timeIn(pool: Pool, seconds: number): Promise<string | undefined> {
   const { rows } = await pool.query<{ at: string }>("SELECT (now() + $1 * interval '1 second')::text AS at", [seconds]);
   return rows[0]?.at;
-}
-
-function readAlert(row: AlertRow): Alert {
-  return {
-    id: row.id,
-    kind: row.kind,
-    partnerId: row.partner_id === serviceId ? null : row.partner_id,
-    subjectId: row.subject_id,
-    detail: row.detail,
-    atMs: row.created_at.getTime(),
-    tries: row.alert_tries,
-    groupId: row.alert_group,
-  };
 }

@@ -1,26 +1,18 @@
 import type { Pool } from "pg";
-import type { EventKind, NewEvent } from "../events.ts";
-import type { FeedStore } from "../feed/feed.ts";
+import type { FeedEvent, FeedStore } from "../feed/feed.ts";
 import type { FeedPosition, FeedPositions } from "../feed/stream.ts";
-import type { EventId, PartnerId } from "../ids.ts";
 import { queryAlongIndexes } from "./database/along-indexes.ts";
 import { serviceId } from "./events.ts";
 import { readHistory } from "./notifications/page.ts";
 
 const page = `
-  SELECT e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.created_at, e.xid::text AS xid FROM events e
+  SELECT e.id, e.kind, nullif(e.partner_id, '${serviceId}') AS "partnerId", e.subject_id AS "subjectId", e.detail,
+    e.created_at AS at, e.xid::text AS xid
+  FROM events e
   WHERE (e.xid, e.id) > ($1::xid8, $2::uuid) AND e.xid < $3::xid8
   ORDER BY e.xid, e.id LIMIT $4`;
 
-interface EventRow {
-  readonly partner_id: PartnerId;
-  readonly id: EventId;
-  readonly kind: EventKind;
-  readonly subject_id: string | null;
-  readonly detail: NewEvent["detail"];
-  readonly created_at: Date;
-  readonly xid: string;
-}
+type EventRow = Omit<FeedEvent, "at"> & { readonly at: Date; readonly xid: string };
 
 export function postgresFeed({ pool }: { readonly pool: Pool }): FeedStore {
   return {
@@ -30,17 +22,7 @@ export function postgresFeed({ pool }: { readonly pool: Pool }): FeedStore {
       if (rowsMax === 0) return [];
       const values = [String(after.xid), after.id, String(horizon), rowsMax];
       const rows = await queryAlongIndexes<EventRow>(pool, page, values);
-      return rows.map((row) => ({
-        event: {
-          id: row.id,
-          kind: row.kind,
-          partnerId: row.partner_id === serviceId ? null : row.partner_id,
-          subjectId: row.subject_id,
-          detail: row.detail,
-          at: row.created_at.toISOString(),
-        },
-        xid: BigInt(row.xid),
-      }));
+      return rows.map(({ xid, at, ...event }) => ({ event: { ...event, at: at.toISOString() }, xid: BigInt(xid) }));
     },
   };
 }

@@ -13,7 +13,8 @@ import { inTransaction } from "./database/transaction.ts";
 import { appendEntry, seen } from "./operators/acting.ts";
 
 const selectAcquirers = `
-  SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version, a.created_at, a.updated_at, s.sealed
+  SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version,
+    a.created_at AS "createdAt", a.updated_at AS "updatedAt", s.sealed
   FROM acquirers a JOIN sealed_values s ON s.name = 'acquirer ' || a.name`;
 
 // A rotation of the master key seals it again meanwhile, or waits: in either case the newer secrets remain.
@@ -42,19 +43,6 @@ const terminalsOf = planned<AcquirerTerminal>(`
   SELECT t.partner_id AS "partnerId", t.tid, t.mid, t.merchant_name AS "merchantName"
   FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '' ORDER BY t.partner_id, t.tid LIMIT $2`);
 
-interface Row {
-  readonly name: string;
-  readonly profile: string;
-  readonly hosts: readonly string[];
-  readonly tls: boolean;
-  readonly ca: string;
-  readonly certificate: string;
-  readonly sealed: Buffer;
-  readonly version: string;
-  readonly created_at: Date;
-  readonly updated_at: Date;
-}
-
 /** Registered acquirers in PostgreSQL. Each change is notified on `paybell_acquirers`. */
 export class PostgresAcquirers implements AcquirerStore {
   readonly #pool: Pool;
@@ -66,7 +54,9 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   async versions(): Promise<ReadonlyMap<string, string>> {
-    const { rows } = await this.#pool.query<Pick<Row, "name" | "version">>("SELECT name, version FROM acquirers");
+    const { rows } = await this.#pool.query<Pick<StoredAcquirer, "name" | "version">>(
+      "SELECT name, version FROM acquirers",
+    );
     return new Map(rows.map(({ name, version }) => [name, version]));
   }
 
@@ -75,7 +65,7 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   async list(): Promise<readonly StoredAcquirer[]> {
-    return (await this.#pool.query<Row>(`${selectAcquirers} ORDER BY a.name`)).rows.map(storedOf);
+    return (await this.#pool.query<StoredAcquirer>(`${selectAcquirers} ORDER BY a.name`)).rows;
   }
 
   async terminals(name: string, rowsMax: number): Promise<readonly AcquirerTerminal[]> {
@@ -161,10 +151,5 @@ export class PostgresAcquirers implements AcquirerStore {
 }
 
 async function findWith(client: Pool | PoolClient, name: string): Promise<StoredAcquirer | undefined> {
-  const { rows } = await client.query<Row>(`${selectAcquirers} WHERE a.name = $1`, [name]);
-  return rows.map(storedOf)[0];
-}
-
-function storedOf({ created_at: createdAt, updated_at: updatedAt, ...row }: Row): StoredAcquirer {
-  return { ...row, createdAt, updatedAt };
+  return (await client.query<StoredAcquirer>(`${selectAcquirers} WHERE a.name = $1`, [name])).rows[0];
 }

@@ -60,8 +60,9 @@ const addRestore = planned(`
   INSERT INTO restores (name, ends_at, held, leases_below)
   VALUES ($1, (SELECT max(beaten_at) FROM leases), $2, $3)`);
 
-const lastRestore = planned<RestoreRow>(`
-  SELECT name, ends_at, held_at, held, released_at FROM restores ORDER BY held_at DESC LIMIT 1`);
+const lastRestore = planned<Restore>(`
+  SELECT name, ${epochMs("ends_at")} AS "endsAtMs", ${epochMs("held_at")} AS "heldAtMs", held::integer,
+    ${epochMs("released_at")} AS "releasedAtMs" FROM restores ORDER BY held_at DESC LIMIT 1`);
 
 const heldShares = planned<ShareRow>(`
   SELECT partner_id AS "partnerId", count(*) AS count, count(*) FILTER (WHERE attempts_made > 0 OR round > 0) AS attempted,
@@ -73,14 +74,6 @@ const heldCommands = planned<HeldCommand>(`
   FROM transactions
   WHERE state = 'INIT' AND command NOT IN ${settlementCommands} AND lease_id < $1
   ORDER BY created_at LIMIT $2`);
-
-interface RestoreRow {
-  readonly name: string;
-  readonly ends_at: Date | null;
-  readonly held_at: Date;
-  readonly held: number;
-  readonly released_at: Date | null;
-}
 
 interface ShareRow extends Pick<HeldShare, "partnerId" | "count" | "attempted"> {
   readonly oldest: NotificationId;
@@ -124,8 +117,7 @@ export class PostgresRestores implements RestoreStore {
   }
 
   async last(): Promise<Restore | undefined> {
-    const row = await lastRestore.first(this.#database.pool);
-    return row === undefined ? undefined : toRestore(row);
+    return lastRestore.first(this.#database.pool);
   }
 
   async shares(): Promise<readonly HeldShare[]> {
@@ -157,8 +149,7 @@ export class PostgresRestores implements RestoreStore {
     const parked = await this.#database.homes.gather(({ pool }) => parkIn(pool));
     const held = parked.reduce((sum, count) => sum + count, 0);
     await addRestore.run(client, [name, held, lowestId(nowMs)]);
-    const row = await lastRestore.first(client);
-    return toRestore(row as RestoreRow);
+    return (await lastRestore.first(client)) as Restore;
   }
 
   /** One instance at a time: another would park what this one accepts meanwhile. */
@@ -186,14 +177,4 @@ function parkIn(pool: Pool): Promise<readonly number[]> {
     await skipNumbers.run(client, [numbersSkipped]);
     return [held];
   });
-}
-
-function toRestore(row: RestoreRow): Restore {
-  return {
-    name: row.name,
-    endsAtMs: row.ends_at?.getTime() ?? null,
-    heldAtMs: row.held_at.getTime(),
-    held: Number(row.held),
-    releasedAtMs: row.released_at?.getTime() ?? null,
-  };
 }

@@ -4,7 +4,7 @@ import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import type { AuditRecord } from "../../operators/audit.ts";
-import { type OperatorRecord, roles } from "../../operators/operator.ts";
+import { roles } from "../../operators/operator.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { confirmedProposal, limit, operations, responses } from "../operation.ts";
 import { admin, twoAdmins } from "../policy.ts";
@@ -90,7 +90,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
     }),
     async (request, reply) => {
       const { operator, token } = await operators.add(request.body);
-      return reply.code(201).send({ ...operatorView(operator), token });
+      return reply.code(201).send({ ...operator, token });
     },
   );
   app.get(
@@ -98,7 +98,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
     operation(admin.reads, "listOperators", "List the operators, in the order in which they were added", {
       response: responses([200, operatorListSchema, "All of them"]),
     }),
-    async () => ({ items: (await operators.list()).map(operatorView) }),
+    async () => ({ items: await operators.list() }),
   );
   app.post(
     "/operator/v1/operators/:id/revoke",
@@ -110,7 +110,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
     async (request) => {
       const id = readId<"operator">(request.params.id);
       if (id === undefined) throw new ServiceError("not_found", "There is no such operator.");
-      return operatorView(await operators.revoke(id));
+      return await operators.revoke(id);
     },
   );
   app.get(
@@ -133,19 +133,6 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
       return { items: items.map(auditView), next: records.length > limit ? String(last?.seq) : null };
     },
   );
-}
-
-function operatorView({ id, name, role, createdAt, expiresAt, lastUsedAt, revokedAt, subject }: OperatorRecord) {
-  return {
-    id,
-    name,
-    role,
-    createdAt: createdAt.toISOString(),
-    expiresAt: expiresAt.toISOString(),
-    lastUsedAt: lastUsedAt?.toISOString() ?? null,
-    revokedAt: revokedAt?.toISOString() ?? null,
-    subject,
-  };
 }
 
 function auditView({ atMs, before, after, ...record }: AuditRecord) {

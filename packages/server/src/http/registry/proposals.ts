@@ -183,9 +183,6 @@ function oneIsEnough(): ServiceError {
   return new ServiceError("not_found", "One admin is enough for this here: it takes no proposal.");
 }
 
-function viewOf({ id, action, partnerId, input, proposer, createdAt, expiresAt }: Proposal) {
-  return {
-    ...{ id, action, partnerId, input, proposedBy: proposer.name },
-    ...{ createdAt: createdAt.toISOString(), expiresAt: expiresAt.toISOString() },
-  };
+function viewOf({ proposer, ...proposal }: Proposal) {
+  return { ...proposal, proposedBy: proposer.name };
 }

@@ -1,28 +1,17 @@
 import type { Pool } from "pg";
-import type { OperatorId, OperatorRecord, OperatorStore, Role } from "../../operators/operator.ts";
+import type { OperatorRecord, OperatorStore } from "../../operators/operator.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { appendEntry, seen } from "./acting.ts";
 import { type RowSeal, type RowSeals, sealOf } from "./row-seals.ts";
 
-const shown = "id, name, role, created_at, expires_at, last_used_at, revoked_at, subject";
-
-interface Row {
-  readonly id: OperatorId;
-  readonly name: string;
-  readonly role: Role;
-  readonly created_at: Date;
-  readonly expires_at: Date;
-  readonly last_used_at: Date | null;
-  readonly revoked_at: Date | null;
-  readonly subject: string | null;
-}
+const shown = `id, name, role, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
+  revoked_at AS "revokedAt", subject`;
 
 /** @param seals absent: rows are stored without a MAC */
 export function postgresOperators(pool: Pool, seals?: RowSeals): OperatorStore {
   function change(action: string, text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
     return inTransaction(pool, async (client) => {
-      const { rows } = await client.query<Row>(text, [...values]);
-      const [changed] = rows.map(recordOf);
+      const [changed] = (await client.query<OperatorRecord>(text, [...values])).rows;
       if (changed === undefined) return undefined;
       const { id } = changed;
       if (seals === undefined) await appendEntry(client, pool, id);
@@ -41,17 +30,17 @@ export function postgresOperators(pool: Pool, seals?: RowSeals): OperatorStore {
       ) as Promise<OperatorRecord>,
 
     async list() {
-      const { rows } = await seen(pool).query<Row>(`SELECT ${shown} FROM operators ORDER BY id LIMIT 10000`);
-      return rows.map(recordOf);
+      const { rows } = await seen(pool).query<OperatorRecord>(`SELECT ${shown} FROM operators ORDER BY id LIMIT 10000`);
+      return rows;
     },
 
     async findByToken(tokenHash) {
-      const { rows } = await pool.query<Row & { seal: RowSeal }>(
+      const { rows } = await pool.query<OperatorRecord & { seal: RowSeal }>(
         `SELECT ${shown}, ${sealOf("operators")} AS seal FROM operators t WHERE token_hash = ANY ($1::bytea[])`,
         [seals?.storedAs(tokenHash) ?? [tokenHash]],
       );
       const intact = rows.filter(({ id, seal }) => seals?.isIntact("operators", id, seal) ?? true);
-      return intact.map(recordOf)[0];
+      return intact.map(({ seal: _, ...operator }) => operator)[0];
     },
 
     revoke: (id) =>
@@ -70,18 +59,5 @@ export function postgresOperators(pool: Pool, seals?: RowSeals): OperatorStore {
         "DELETE FROM operators WHERE subject IS NOT NULL AND least(expires_at, revoked_at) < now() - interval '1 day'",
       );
     },
-  };
-}
-
-function recordOf(row: Row): OperatorRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    role: row.role,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    lastUsedAt: row.last_used_at,
-    revokedAt: row.revoked_at,
-    subject: row.subject,
   };
 }

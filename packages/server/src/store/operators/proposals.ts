@@ -1,11 +1,12 @@
 import type { Pool } from "pg";
-import type { PartnerId, ProposalId } from "../../ids.ts";
-import type { ProposableAction, Proposal, ProposalStore } from "../../operators/proposals.ts";
+import type { Proposal, ProposalStore } from "../../operators/proposals.ts";
 import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { appendEntry, seen } from "./acting.ts";
 
-const shown = "id, action, partner_id, input, proposed_by, token_id, subject, created_at, expires_at";
+const shown = `id, action, partner_id AS "partnerId", input::json AS input,
+  json_build_object('name', proposed_by, 'tokenId', token_id, 'subject', subject) AS proposer,
+  created_at AS "createdAt", expires_at AS "expiresAt"`;
 
 const pageMax = 100;
 const afterAll = String(2n ** 63n - 1n);
@@ -25,18 +26,6 @@ interface RuleChange {
 
 /** Whether we wrote an entry of the audit: by its MAC. */
 type IsOurs = (seq: number, hash: string, mac: Buffer | null) => boolean;
-
-interface Row {
-  readonly id: ProposalId;
-  readonly action: ProposableAction;
-  readonly partner_id: PartnerId | null;
-  readonly input: string;
-  readonly proposed_by: string;
-  readonly token_id: string;
-  readonly subject: string | null;
-  readonly created_at: Date;
-  readonly expires_at: Date;
-}
 
 /** Proposals in PostgreSQL, whose clock decides when one has expired. */
 export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
@@ -72,7 +61,7 @@ export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
     add: ({ id, action, partnerId, input, proposer }, expiresInMinutes) =>
       inTransaction(pool, async (client) => {
         await client.query("DELETE FROM proposals WHERE expires_at < now()");
-        const { rows } = await client.query<Row>(
+        const { rows } = await client.query<Proposal>(
           `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
            VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}`,
           [
@@ -81,22 +70,22 @@ export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
           ],
         );
         await appendEntry(client, pool, id);
-        return proposalOf(rows[0] as Row);
+        return rows[0] as Proposal;
       }),
 
     async list() {
-      const { rows } = await pool.query<Row>(
+      const { rows } = await pool.query<Proposal>(
         `SELECT ${shown} FROM proposals WHERE expires_at > now() ORDER BY id LIMIT 1000`,
       );
-      return rows.map(proposalOf);
+      return rows;
     },
 
     async find(id) {
-      const { rows } = await seen(pool).query<Row>(
+      const { rows } = await seen(pool).query<Proposal>(
         `SELECT ${shown} FROM proposals WHERE id = $1 AND expires_at > now()`,
         [id],
       );
-      return rows[0] && proposalOf(rows[0]);
+      return rows[0];
     },
 
     take: (id) =>
@@ -105,17 +94,5 @@ export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
         if (rowCount === 1) await appendEntry(client, pool);
         return rowCount === 1;
       }),
-  };
-}
-
-function proposalOf(row: Row): Proposal {
-  return {
-    id: row.id,
-    action: row.action,
-    partnerId: row.partner_id,
-    input: JSON.parse(row.input) as Proposal["input"],
-    proposer: { name: row.proposed_by, tokenId: row.token_id, subject: row.subject },
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
   };
 }

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import { ServiceError } from "../../errors.ts";
 import type { KeyId, PartnerId } from "../../ids.ts";
 import { registeredRoutes } from "../../notification.ts";
-import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "../../partners/partner.ts";
+import type { KeyKind, PartnerSettings } from "../../partners/partner.ts";
 import type {
   LoadedKey,
   LoadedPartner,
@@ -60,30 +60,17 @@ const insertKeys = planned(`
   SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::bytea[])`);
 
 const shown = `
-  p.id, p.state, p.settings, p.created_at, p.updated_at, (
+  p.id, p.state, p.settings, p.created_at AS "createdAt", p.updated_at AS "updatedAt", (
     SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'seals', k.seals, 'activeFrom', k.active_from,
       'expiresAt', k.expires_at, 'createdAt', k.created_at, 'name', k.name, 'scopes', k.scopes,
       'lastUsedAt', k.last_used_at) ORDER BY k.id)
     FROM partner_keys k WHERE k.partner_id = p.id) AS keys`;
 
-interface PartnerRow {
-  readonly id: PartnerId;
-  readonly state: PartnerState;
-  readonly settings: PartnerSettings;
-  readonly created_at: Date;
-  readonly updated_at: Date;
-  readonly keys: readonly {
-    readonly id: KeyId;
-    readonly kind: KeyKind;
-    readonly seals: number;
-    readonly activeFrom: string;
-    readonly expiresAt: string | null;
-    readonly createdAt: string;
-    readonly name: string;
-    readonly scopes: readonly ApiKeyScope[] | null;
-    readonly lastUsedAt: string | null;
-  }[];
-}
+/** Times are texts in JSON. */
+type InJson<Value> = {
+  readonly [Name in keyof Value]: Date extends Value[Name] ? Exclude<Value[Name], Date> | string : Value[Name];
+};
+type PartnerRow = Omit<StoredPartner, "keys"> & { readonly keys: readonly InJson<StoredKey>[] | null };
 
 type SealedKeyRow = Omit<LoadedKey, "material"> & { material: string; seal: RowSeal | null };
 
@@ -415,27 +402,14 @@ async function clockOf(client: PoolClient): Promise<{ readonly now: string; read
   return row;
 }
 
-function readPartner(row: PartnerRow): StoredPartner {
-  return {
-    id: row.id,
-    state: row.state,
-    settings: row.settings,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    keys: (row.keys ?? []).map(
-      (key): StoredKey => ({
-        id: key.id,
-        kind: key.kind,
-        seals: key.seals,
-        activeFrom: new Date(key.activeFrom),
-        expiresAt: key.expiresAt === null ? null : new Date(key.expiresAt),
-        createdAt: new Date(key.createdAt),
-        name: key.name,
-        scopes: key.scopes,
-        lastUsedAt: key.lastUsedAt === null ? null : new Date(key.lastUsedAt),
-      }),
-    ),
-  };
+function readPartner({ keys, ...partner }: PartnerRow): StoredPartner {
+  const date = (text: string | null) => (text === null ? null : new Date(text));
+  const read = ({ activeFrom, expiresAt, createdAt, lastUsedAt, ...key }: InJson<StoredKey>): StoredKey => ({
+    ...key,
+    ...{ activeFrom: new Date(activeFrom), createdAt: new Date(createdAt) },
+    ...{ expiresAt: date(expiresAt), lastUsedAt: date(lastUsedAt) },
+  });
+  return { ...partner, keys: (keys ?? []).map(read) };
 }
 
 function keyColumns(keys: readonly NewKey[]): [KeyId[], KeyKind[], Buffer[]] {

@@ -1,29 +1,20 @@
 import type { Pool } from "pg";
-import type { PartnerId } from "../../ids.ts";
-import type { ReSealStore } from "../../partners/master-key.ts";
-import type { KeyKind } from "../../partners/partner.ts";
+import type { ReSealStore, SealedKey } from "../../partners/master-key.ts";
 
 /** The id of the master key follows the first byte of a sealed value. */
 const sealedBy = "encode(substring(material FROM 2 FOR 4), 'hex')";
-
-interface Row {
-  readonly partner_id: PartnerId;
-  readonly id: string;
-  readonly kind: KeyKind;
-  readonly material: Buffer;
-}
 
 /** The reads and writes of a master key rotation in PostgreSQL. */
 export function postgresReSeal(pool: Pool): ReSealStore {
   return {
     async sealedByOthers(masterKeyId, after, limit) {
-      const { rows } = await pool.query<Row>(
-        `SELECT partner_id, id, kind, material FROM partner_keys
+      const { rows } = await pool.query<SealedKey>(
+        `SELECT partner_id AS "partnerId", id AS "keyId", kind, material FROM partner_keys
          WHERE kind <> 'apiKey' AND ${sealedBy} <> $1 AND ($2::uuid IS NULL OR (partner_id, id) > ($2, $3::uuid))
          ORDER BY partner_id, id LIMIT $4`,
         [masterKeyId, after?.partnerId ?? null, after?.keyId ?? null, limit],
       );
-      return rows.map(({ partner_id: partnerId, id: keyId, kind, material }) => ({ partnerId, keyId, kind, material }));
+      return rows;
     },
 
     async reseal(keys) {
