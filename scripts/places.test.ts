@@ -40,7 +40,7 @@ test.each([
     // The order in which a report's original is looked for is of its own.
     ["contract/src/commands.ts", "server/src/ledger/reports.ts"],
   ],
-  ["a header of an IPN's POST", /\[headerNames\.attempt\]: /, ["contract/src/notification-headers.ts"]],
+  ["a header of an IPN's POST", /\[headerNames\.attempt\]: /, ["contract/src/headers.ts"]],
   ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/sample.ts"]],
   ["how a card command ends", /\bjudge\(outcome, signing\)/, ["server/src/commands/card-facts.ts"]],
 ])("%s is in one place", (_, definition, files) => {

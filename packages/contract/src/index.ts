@@ -17,7 +17,6 @@ export { type Encoding, encodings } from "./encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 export * from "./fields.ts";
 export * from "./headers.ts";
-export { notificationHeaders } from "./notification-headers.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
 export { afterSpace, countKeys, endOfString, parseJson, repeatedKey } from "./parse-json.ts";
 export { fromWire, type WireIpn } from "./read-wire.ts";

@@ -1,9 +1,10 @@
 import type { EndpointId, PartnerId } from "../ids.ts";
+import type { Page } from "../page.ts";
 import type { CircuitState } from "./circuit.ts";
 import type { EndpointKind } from "./circuits.ts";
 import type { FailureReason } from "./delivery.ts";
 
-/** An endpoint as the APIs show it. Times are ISO 8601. */
+/** An endpoint as the APIs show it. */
 export interface Endpoint {
   readonly partnerId: PartnerId;
   readonly id: EndpointId;
@@ -12,11 +13,11 @@ export interface Endpoint {
   readonly state: CircuitState;
   readonly failures: number;
   readonly lastReason: FailureReason | null;
-  readonly openedAt: string | null;
+  readonly openedAt: Date | null;
   /** While it is open: the time of the next probe. */
-  readonly probeAt: string | null;
+  readonly probeAt: Date | null;
   readonly probes: number;
-  readonly updatedAt: string;
+  readonly updatedAt: Date;
 }
 
 export interface EndpointSearch {
@@ -27,15 +28,10 @@ export interface EndpointSearch {
   readonly limit: number;
 }
 
-export interface EndpointPage {
-  readonly items: readonly Endpoint[];
-  readonly next: EndpointId | null;
-}
-
 /** The same circuits, for the APIs. */
 export interface EndpointStore {
   /** Lists endpoints that have failed at some time, the newest first. One that never failed has no row. */
-  list(search: EndpointSearch): Promise<EndpointPage>;
+  list(search: EndpointSearch): Promise<Page<Endpoint>>;
   /**
    * Closes it on a person's request, with its event, and notifies its owner. Undefined if there is none, or it belongs
    * to another partner; a closed one stays unchanged.

@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifySchema } from "fastify";
 import { z } from "zod";
-import { type ErrorCode, errors, ServiceError } from "../errors.ts";
-import { isUuid, type PartnerId, readId } from "../ids.ts";
+import { type ErrorCode, errors } from "../errors.ts";
 import { componentOf, described } from "../input/descriptions.ts";
 import type { Callers } from "./callers/partner-callers.ts";
 import type { HttpApp, HttpDependencies } from "./dependencies.ts";
@@ -114,53 +113,12 @@ function addProblems(documented: Responses, codes: readonly ErrorCode[]): void {
   }
 }
 
-/** A partner's id in a query or a body. */
-export const partnerIdText = z.string().refine(isUuid, {
-  message: "is not a partner's id",
-  params: { code: "unknown_partner" },
-});
-
-/** The partner of a {@link partnerIdText}, as a part of a search. */
-export function ofPartner(text: string | undefined): { partnerId?: PartnerId } {
-  const partnerId = text === undefined ? undefined : readId<"partner">(text);
-  return partnerId === undefined ? {} : { partnerId };
-}
-
-/** The partner of a path. */
-export const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
-
-/** @throws ServiceError `not_found` */
-export function requirePartnerId(text: string): PartnerId {
-  return readId<"partner">(text) ?? noSuchPartner();
-}
-
-/** @throws ServiceError `not_found` */
-export async function requirePartner<Found>(
-  from: { find(id: PartnerId): Promise<Found | undefined> },
-  text: string,
-): Promise<Found> {
-  return (await from.find(requirePartnerId(text))) ?? noSuchPartner();
-}
-
-/** @throws ServiceError `not_found` */
-export function noSuchPartner(): never {
-  throw new ServiceError("not_found", "There is no such partner.");
-}
-
-export const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500");
-
 /** Aborted when the caller has disconnected, or has its answer. */
 export function untilGone(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort());
   return gone.signal;
 }
-
-/** In the body of what two admins do together. */
-export const confirmedProposal = described(
-  z.uuid(),
-  "Where two admins are needed: the proposal of another admin which this confirms. The rest is as it was proposed",
-).optional();
 
 export interface PartnerRoutes {
   readonly app: HttpApp;

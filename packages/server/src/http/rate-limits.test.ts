@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import fc from "fast-check";
-import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { readConfig } from "../config.ts";
 import type { Metrics } from "../metrics.ts";
 import { isApiKey } from "../partners/keys.ts";
@@ -168,22 +168,6 @@ describe("an address without a key", () => {
     const get = () => service.call("GET", "/docs/js/scalar.js", { key: null });
     expect(await statuses(3, get)).toEqual([200, 429, 429]);
     expect((await service.call("GET", "/v1/self")).status).toBe(200);
-  });
-
-  test("causes one read of health and metrics a second, however often it asks", async () => {
-    await start({});
-    vi.useFakeTimers({ toFake: ["performance"] });
-    onTestFinished(() => void vi.useRealTimers());
-    const before = await service.call("GET", "/readyz", { key: null });
-    service.health = { ready: false, checks: {} };
-    expect((await service.call("GET", "/readyz", { key: null })).body).toEqual(before.body);
-    const [one, two] = [
-      await service.call("GET", "/metrics", { key: null }),
-      await service.call("GET", "/metrics", { key: null }),
-    ];
-    expect(two.text).toBe(one.text);
-    vi.advanceTimersByTime(1_000);
-    expect((await service.call("GET", "/readyz", { key: null })).body).not.toEqual(before.body);
   });
 });
 

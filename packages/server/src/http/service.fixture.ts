@@ -397,7 +397,7 @@ export class HttpTestService {
       rotate: async (id, kind, overlapHours) => {
         require(id);
         this.asked.push(["rotate", kind, overlapHours]);
-        const now = new Date().toISOString();
+        const now = new Date();
         return { id: newId(), kind, secret: "new-secret", activeFrom: now, expiresOld: now };
       },
       putTerminal: async (id, tid, input) => {
@@ -525,9 +525,9 @@ export class HttpTestService {
       failures: 5,
       lastReason: "dns",
       probes: 1,
-      openedAt: "2026-01-31T00:00:00.000Z",
-      probeAt: "2026-01-31T00:00:05.000Z",
-      updatedAt: "2026-01-31T00:00:00.000Z",
+      openedAt: new Date("2026-01-31T00:00:00Z"),
+      probeAt: new Date("2026-01-31T00:00:05Z"),
+      updatedAt: new Date("2026-01-31T00:00:00Z"),
     } as const;
     return {
       list: async (search) => {
@@ -624,12 +624,12 @@ function partnerOfATest(): Partner {
 }
 
 function recordOf({ id, state, settings }: Pick<Partner, "id" | "state" | "settings">): PartnerRecord {
-  const now = new Date().toISOString();
+  const now = new Date();
   return { id, state, settings, keys: [], createdAt: now, updatedAt: now };
 }
 
 function acquirerRecord(name: string) {
-  const at = new Date(0).toISOString();
+  const at = new Date(0);
   const registration = { profile: {}, hosts: ["bank.example:5000"], tls: "on", ca: "", certificate: "" } as const;
   return {
     name,

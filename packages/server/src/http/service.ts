@@ -27,8 +27,6 @@ const checkSchema = z.object({
   ready: z.boolean(),
   checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
 });
-/** A caller in a loop causes at most one check a second. */
-const keptMs = 1_000;
 
 /** Whether the process lives, and stays: for everybody, and for the partners' proxy. */
 export function aliveRoute(app: HttpApp, { isStopping }: Pick<HttpDependencies, "isStopping">): void {
@@ -49,8 +47,6 @@ export function aliveRoute(app: HttpApp, { isStopping }: Pick<HttpDependencies, 
 
 /** Health and metrics: both name what the service depends on. */
 export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies): void {
-  const healthNow = cachedFor(keptMs, health);
-  const metricsNow = cachedFor(keptMs, () => metrics.text());
   app.get(
     "/readyz",
     operation(anybody, "isReady", "Whether the service can work", {
@@ -60,7 +56,7 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
       },
     }),
     async (_, reply) => {
-      const state = await healthNow();
+      const state = await health();
       return reply.code(state.ready ? 200 : 503).send(state);
     },
   );
@@ -69,7 +65,7 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
     operation(anybody, "getMetrics", "What the service counts, for Prometheus", {
       response: responses([200, z.string(), "Prometheus text format", "text/plain"]),
     }),
-    async (_, reply) => reply.type(metrics.registry.contentType).send(await metricsNow()),
+    async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.text()),
   );
 }
 
@@ -179,24 +175,3 @@ const restoreSchema = componentOf(
       .nullable(),
   },
 );
-
-/** Shares one running query among concurrent callers, and caches its answer for a while. A failure is not cached. */
-function cachedFor<Value>(keptMs: number, ask: () => Promise<Value>): () => Promise<Value> {
-  let kept: Promise<Value> | undefined;
-  let untilMs = Number.POSITIVE_INFINITY;
-  return () => {
-    if (kept !== undefined && performance.now() < untilMs) return kept;
-    untilMs = Number.POSITIVE_INFINITY;
-    const asked = ask();
-    kept = asked;
-    asked.then(
-      () => {
-        untilMs = performance.now() + keptMs;
-      },
-      () => {
-        if (kept === asked) kept = undefined;
-      },
-    );
-    return asked;
-  };
-}

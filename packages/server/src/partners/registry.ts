@@ -11,7 +11,7 @@ import {
 } from "./callback-rules.ts";
 import { apiKeyHash, newSecret } from "./keys.ts";
 import type { MasterKey } from "./master-key.ts";
-import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, RotatedKind } from "./partner.ts";
+import type { ApiKeyScope, PartnerSettings, PartnerState, RotatedKind } from "./partner.ts";
 import { isObject } from "./setting.ts";
 import {
   completeSettings,
@@ -21,7 +21,16 @@ import {
   scheduleProblems,
   settingsProblems,
 } from "./settings.ts";
-import type { CallbackKeyToStore, FoundTerminal, NewKey, PartnerStore, StoredPartner, TerminalStore } from "./store.ts";
+import type {
+  CallbackKeyToStore,
+  FoundTerminal,
+  NewKey,
+  PartnerStore,
+  Rotation,
+  StoredKey,
+  StoredPartner,
+  TerminalStore,
+} from "./store.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "./terminal.ts";
 
 /** Shown once. Keys as base64 of 32 bytes, webhookSecret as whsec_ and base64, apiKey as pb_ and base64url. */
@@ -32,12 +41,8 @@ export interface NewSecrets {
   readonly webhookSecret: string;
 }
 
-/** One version of a key; times are ISO 8601. */
-export interface KeyVersion {
-  readonly id: KeyId;
-  readonly kind: KeyKind;
-  readonly activeFrom: string;
-  readonly expiresAt: string | null;
+/** One version of a key, with what concerns its kind. */
+export interface KeyVersion extends Pick<StoredKey, "id" | "kind" | "activeFrom" | "expiresAt" | "createdAt"> {
   /** The upper bound of its seals as an encryption key: counted in blocks, before use. */
   readonly seals?: number;
   /** For an additional API key: its name. */
@@ -45,28 +50,19 @@ export interface KeyVersion {
   /** For such an API key: its scopes. Absent: everything. */
   readonly scopes?: readonly ApiKeyScope[];
   /** For an API key, to the minute; null: never. */
-  readonly lastUsedAt?: string | null;
-  readonly createdAt: string;
+  readonly lastUsedAt?: Date | null;
 }
 
-export interface PartnerRecord {
-  readonly id: PartnerId;
-  readonly state: PartnerState;
-  readonly settings: PartnerSettings;
+export interface PartnerRecord extends Omit<StoredPartner, "keys"> {
   readonly keys: readonly KeyVersion[];
-  readonly createdAt: string;
-  readonly updatedAt: string;
 }
 
-export interface RotatedKey {
+/** The new version encrypts and signs from `activeFrom` on; the old one is refused, or not used, from `expiresOld` on. */
+export interface RotatedKey extends Rotation {
   readonly id: KeyId;
   readonly kind: RotatedKind;
   /** Shown once. */
   readonly secret: string;
-  /** ISO 8601: from then on the new version encrypts and signs. */
-  readonly activeFrom: string;
-  /** ISO 8601: from then on the old version is refused, or no longer used. */
-  readonly expiresOld: string;
 }
 
 export interface RegistryParts {
@@ -183,13 +179,7 @@ export class PartnerRegistry {
     const rotation = await this.#parts.partners.rotate(id, key.stored, overlapHours * 3_600, activeAtOnce);
     if (rotation === undefined) throw new ServiceError("not_found");
     await this.#notify(id);
-    return {
-      id: key.stored.id,
-      kind,
-      secret: key.text,
-      activeFrom: rotation.activeFrom.toISOString(),
-      expiresOld: rotation.expiresOld.toISOString(),
-    };
+    return { id: key.stored.id, kind, secret: key.text, ...rotation };
   }
 
   /**
@@ -316,22 +306,15 @@ export class PartnerRegistry {
 
   #record(stored: StoredPartner): PartnerRecord {
     return {
-      id: stored.id,
-      state: stored.state,
+      ...stored,
       settings: completeSettings(stored.settings, this.#parts.defaults),
-      keys: stored.keys.map((key) => ({
-        id: key.id,
-        kind: key.kind,
-        activeFrom: key.activeFrom.toISOString(),
-        expiresAt: key.expiresAt?.toISOString() ?? null,
-        ...(key.kind === "encryptionKey" ? { seals: key.seals } : {}),
-        ...(key.kind === "apiKey" ? { lastUsedAt: key.lastUsedAt?.toISOString() ?? null } : {}),
-        ...(key.name !== "" ? { name: key.name } : {}),
-        ...(key.scopes !== null ? { scopes: key.scopes } : {}),
-        createdAt: key.createdAt.toISOString(),
+      keys: stored.keys.map(({ seals, name, scopes, lastUsedAt, ...key }) => ({
+        ...key,
+        ...(key.kind === "encryptionKey" && { seals }),
+        ...(key.kind === "apiKey" && { lastUsedAt }),
+        ...(name !== "" && { name }),
+        ...(scopes !== null && { scopes }),
       })),
-      createdAt: stored.createdAt.toISOString(),
-      updatedAt: stored.updatedAt.toISOString(),
     };
   }
 }

@@ -50,18 +50,12 @@ interface Sealer {
 }
 
 /** The visible part: of secrets, only whether they are set. */
-export interface AcquirerRecord {
-  readonly name: string;
+export interface AcquirerRecord extends Omit<StoredAcquirer, "profile" | "tls" | "sealed" | "version"> {
   readonly profile: unknown;
-  readonly hosts: readonly string[];
   readonly tls: "on" | "off";
-  readonly ca: string;
-  readonly certificate: string;
   readonly hasKey: boolean;
   readonly hasMacKey: boolean;
   readonly hasKeyEncryptionKey: boolean;
-  readonly createdAt: string;
-  readonly updatedAt: string;
 }
 
 const acquirersMax = 100;
@@ -137,20 +131,15 @@ export class AcquirerRegistry {
   }
 
   #record(stored: StoredAcquirer): AcquirerRecord {
-    const { name, profile, hosts, tls, ca, certificate, createdAt, updatedAt } = stored;
+    const { profile, tls, sealed: _, version: __, ...shown } = stored;
     const { key, macKey, keyEncryptionKey } = this.#secretsOf(stored);
     return {
-      name,
+      ...shown,
       profile: JSON.parse(profile),
-      hosts,
       tls: tls ? "on" : "off",
-      ca,
-      certificate,
       hasKey: key !== "",
       hasMacKey: macKey !== "",
       hasKeyEncryptionKey: keyEncryptionKey !== "",
-      createdAt: createdAt.toISOString(),
-      updatedAt: updatedAt.toISOString(),
     };
   }
 }

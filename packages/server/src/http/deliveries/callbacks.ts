@@ -4,15 +4,8 @@ import { z } from "zod";
 import type { Certification } from "../../callbacks/certifications.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import {
-  operations,
-  type PartnerRoutes,
-  partnerParams,
-  requirePartner,
-  requirePartnerId,
-  responses,
-  untilGone,
-} from "../operation.ts";
+import { operations, type PartnerRoutes, responses, untilGone } from "../operation.ts";
+import { partnerParams, requirePartner, requirePartnerId } from "../parameters.ts";
 import { admin, operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { partnerSchema, selfSchema } from "../registry/partners.ts";
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors.ts";
 import { type EndpointId, readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { limit, ofPartner, operations, type PartnerRoutes, partnerIdText, responses } from "../operation.ts";
+import { operations, type PartnerRoutes, responses } from "../operation.ts";
+import { limit, noSuch, ofPartner, partnerIdText, requireId } from "../parameters.ts";
 import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
 import { reasonForPartner } from "./partner-attempts.ts";
 
@@ -81,7 +81,7 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
     }),
     async (request) => {
       const closed = await parts.endpoints.close(requireEndpointId(request.params.id), callers.partner(request).id);
-      return closed === undefined ? notFound() : forPartner(closed);
+      return closed === undefined ? noSuch("endpoint") : forPartner(closed);
     },
   );
 }
@@ -102,11 +102,7 @@ function pageOf({ state, after, limit }: Page) {
 }
 
 function requireEndpointId(text: string): EndpointId {
-  return readId<"endpoint">(text) ?? notFound();
-}
-
-function notFound(): never {
-  throw new ServiceError("not_found", "There is no such endpoint.");
+  return requireId<"endpoint">(text, "endpoint");
 }
 
 /** The operator's view of every partner's endpoints. */
@@ -131,7 +127,7 @@ export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpDependen
     }),
     async (request) => {
       const { partnerId } = ofPartner(request.body?.partnerId);
-      return (await endpoints.close(requireEndpointId(request.params.id), partnerId)) ?? notFound();
+      return (await endpoints.close(requireEndpointId(request.params.id), partnerId)) ?? noSuch("endpoint");
     },
   );
 }

@@ -2,13 +2,13 @@ import { Readable } from "node:stream";
 import { ciphers, encodings, notifiedCommands } from "@paybell/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { ServiceError } from "../../errors.ts";
-import { type NotificationId, readId } from "../../ids.ts";
+import type { NotificationId } from "../../ids.ts";
 import { component, componentOf, described } from "../../input/descriptions.ts";
 import { notificationStates } from "../../notification.ts";
 import { historyFormats, historyText, readDay } from "../../notifications/history-export.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { limit, ofPartner, operations, type PartnerRoutes, partnerIdText, responses, untilGone } from "../operation.ts";
+import { operations, type PartnerRoutes, responses, untilGone } from "../operation.ts";
+import { limit, moment, noSuch, ofPartner, partnerIdText, requireId } from "../parameters.ts";
 import { operator, partner, partnerReads, viewer } from "../policy.ts";
 import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
 
@@ -129,11 +129,6 @@ export const searchSchema = componentOf("NotificationSearch", "Notifications, th
   next: z.string().nullable(),
 });
 
-export const moment = described(
-  z.iso.datetime({ offset: true }).refine((text) => !(Date.parse(text) < 0), { message: "must be a time since 1970" }),
-  "ISO 8601 with a zone",
-);
-
 const pullQuery = z.strictObject({
   after: described(
     z.string().max(512),
@@ -179,11 +174,6 @@ const ownSearchQuery = z.strictObject(searched);
 const searchQuery = z.strictObject({
   partner: described(partnerIdText, "A partner's id").optional(),
   ...searched,
-});
-
-export const pageQuery = z.strictObject({
-  after: described(z.string().max(64), "`next` of the previous page").optional(),
-  limit,
 });
 
 const sealedSchema = componentOf("SealedNotification", "A notification as an attempt would send it now", {
@@ -321,7 +311,7 @@ export function notificationRoutes({ app, parts, callers, limits }: PartnerRoute
         requireNotificationId(request.params.id),
         callers.partner(request).id,
       );
-      return found === undefined ? noSuchNotification() : asItsPartnerSees(found);
+      return found === undefined ? noSuch("notification") : asItsPartnerSees(found);
     },
   );
   app.get(
@@ -341,11 +331,7 @@ export function notificationRoutes({ app, parts, callers, limits }: PartnerRoute
 }
 
 export function requireNotificationId(text: string): NotificationId {
-  return readId<"notification">(text) ?? noSuchNotification();
-}
-
-function noSuchNotification(): never {
-  throw new ServiceError("not_found", "There is no such notification.");
+  return requireId<"notification">(text, "notification");
 }
 
 /** The operator's view of every partner's notifications. */
@@ -367,7 +353,8 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
       params,
       response: responses([200, inspectedSchema, "The notification"], "not_found"),
     }),
-    async (request) => (await notifications.inspect(requireNotificationId(request.params.id))) ?? noSuchNotification(),
+    async (request) =>
+      (await notifications.inspect(requireNotificationId(request.params.id))) ?? noSuch("notification"),
   );
   app.get(
     "/operator/v1/notifications/:id/content",
@@ -413,8 +400,7 @@ export function operatorHistoryRoutes(app: HttpApp, { history, clock }: HttpDepe
       response: responses([200, z.string(), "The day", "application/jsonl"], "invalid_value", "not_found"),
     }),
     async ({ params, query: { format, partner } }, reply) => {
-      const partnerId = partner === undefined ? undefined : readId<"partner">(partner);
-      const pages = await readDay(history, params.day, clock.nowMs(), partnerId);
+      const pages = await readDay(history, params.day, clock.nowMs(), ofPartner(partner).partnerId);
       const type = format === "csv" ? "text/csv; charset=utf-8" : "application/jsonl";
       return reply.type(type).send(Readable.from(historyText(pages, format), { objectMode: false }));
     },

@@ -2,17 +2,10 @@ import { z } from "zod";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { redeliveryProblems } from "../../notifications/notifications.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import {
-  ofPartner,
-  operations,
-  type PartnerRoutes,
-  partnerIdText,
-  partnerParams,
-  requirePartner,
-  responses,
-} from "../operation.ts";
+import { operations, type PartnerRoutes, responses } from "../operation.ts";
+import { moment, ofPartner, partnerIdText, partnerParams, requirePartner } from "../parameters.ts";
 import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
-import { moment, requireNotificationId, summarySchema } from "./notifications.ts";
+import { requireNotificationId, summarySchema } from "./notifications.ts";
 import { reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
 
 const operation = operations("Deliveries");

@@ -4,7 +4,8 @@ import { safeFieldName } from "../../guards/safe-text.ts";
 import { componentOf, described } from "../../input/descriptions.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { limit, operations, responses } from "../operation.ts";
+import { operations, responses } from "../operation.ts";
+import { limit } from "../parameters.ts";
 import { operator, viewer } from "../policy.ts";
 import { reasonBody } from "./money.ts";
 

@@ -24,6 +24,7 @@ import { notificationStates, registeredUrl } from "../../notification.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
 import type { HttpDependencies } from "../dependencies.ts";
 import { answer, operations, type PartnerRoutes, responses } from "../operation.ts";
+import { noSuch } from "../parameters.ts";
 import { partner, partnerReads } from "../policy.ts";
 import { prefersAsync } from "../rate-limits.ts";
 
@@ -216,7 +217,7 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
       const partner = callers.partner(request);
       const id = readId<"transaction">(request.params.id);
       const transaction = id && (await parts.ledger.find(partner.id, id));
-      if (transaction === undefined) throw new ServiceError("not_found", "There is no such transaction.");
+      if (transaction === undefined) return noSuch("transaction");
       return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
     },
   );

@@ -5,9 +5,9 @@ import { eventKinds, type NewEvent, withoutReport } from "../../events.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { type MoneyItem, moneyKinds } from "../../ledger/money-operations.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
-import { moment } from "../deliveries/notifications.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { limit, operations, partnerIdText, responses, untilGone } from "../operation.ts";
+import { operations, responses, untilGone } from "../operation.ts";
+import { limit, moment, partnerIdText } from "../parameters.ts";
 import { operator, viewer } from "../policy.ts";
 
 const operation = operations("Money");

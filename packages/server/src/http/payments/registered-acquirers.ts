@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { AcquirerHealth } from "../../acquirer/acquirer.ts";
 import type { AcquirerRecord } from "../../acquirer/registered/registry.ts";
-import { ServiceError } from "../../errors.ts";
 import { bodyOf, component, componentOf, described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, responses } from "../operation.ts";
+import { noSuch } from "../parameters.ts";
 import { admin, viewer } from "../policy.ts";
 
 const json = z.record(z.string(), z.unknown());
@@ -124,8 +124,7 @@ export function operatorAcquirerRoutes(app: HttpApp, dependencies: HttpDependenc
     }),
     async (request) => {
       const acquirer = await acquirers.find(request.params.name);
-      if (acquirer === undefined) throw new ServiceError("not_found", "There is no such acquirer.");
-      return withLink(acquirer);
+      return acquirer === undefined ? noSuch("acquirer") : withLink(acquirer);
     },
   );
   app.delete(

@@ -5,7 +5,8 @@ import { componentOf, described } from "../../input/descriptions.ts";
 import { statementCsv, statementJson } from "../../ledger/statements.ts";
 import type { PartnerSettings } from "../../partners/partner.ts";
 import { dayIn } from "../../time.ts";
-import { limit, operations, type PartnerRoutes, responses } from "../operation.ts";
+import { operations, type PartnerRoutes, responses } from "../operation.ts";
+import { limit } from "../parameters.ts";
 import { partnerReads } from "../policy.ts";
 
 const time = z.iso.datetime();

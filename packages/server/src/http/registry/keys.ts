@@ -1,18 +1,12 @@
 import { overlapHours as overlap } from "@paybell/contract";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { type KeyId, type PartnerId, readId } from "../../ids.ts";
+import type { KeyId, PartnerId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { apiKeyScopes } from "../../partners/api-keys.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import {
-  confirmedProposal,
-  operations,
-  type PartnerRoutes,
-  partnerParams,
-  requirePartnerId,
-  responses,
-} from "../operation.ts";
+import { operations, type PartnerRoutes, responses } from "../operation.ts";
+import { confirmedProposal, partnerParams, requireId, requirePartnerId } from "../parameters.ts";
 import { operator, partnerManages, twoAdmins } from "../policy.ts";
 
 export const scopesSchema = described(
@@ -174,8 +168,7 @@ async function revoke(
   text: string,
   by: Parameters<HttpDependencies["apiKeys"]["revoke"]>[2],
 ): Promise<{ id: KeyId }> {
-  const id = readId<"key">(text);
-  if (id === undefined) throw new ServiceError("not_found", "There is no such API key.");
+  const id = requireId<"key">(text, "API key");
   await apiKeys.revoke(partnerId, id, by);
   return { id };
 }

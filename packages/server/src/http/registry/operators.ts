@@ -1,12 +1,12 @@
 import { parseJson } from "@paybell/contract";
 import { z } from "zod";
-import { ServiceError } from "../../errors.ts";
-import { readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import type { AuditRecord } from "../../operators/audit.ts";
 import { roles } from "../../operators/operator.ts";
+import { pageOf } from "../../page.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { confirmedProposal, limit, operations, responses } from "../operation.ts";
+import { operations, responses } from "../operation.ts";
+import { confirmedProposal, limit, requireId } from "../parameters.ts";
 import { admin, twoAdmins } from "../policy.ts";
 
 const time = z.iso.datetime();
@@ -107,11 +107,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
       params,
       response: responses([200, operatorSchema, "It is revoked"], "not_found"),
     }),
-    async (request) => {
-      const id = readId<"operator">(request.params.id);
-      if (id === undefined) throw new ServiceError("not_found", "There is no such operator.");
-      return await operators.revoke(id);
-    },
+    async (request) => await operators.revoke(requireId<"operator">(request.params.id, "operator")),
   );
   app.get(
     "/operator/v1/audit",
@@ -128,9 +124,7 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
         before: after === undefined ? undefined : Number(after),
         limit: limit + 1,
       });
-      const items = records.slice(0, limit);
-      const last = items.at(-1);
-      return { items: items.map(auditView), next: records.length > limit ? String(last?.seq) : null };
+      return pageOf(records.map(auditView), limit, ({ seq }) => String(seq));
     },
   );
 }

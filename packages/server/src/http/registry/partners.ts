@@ -6,17 +6,9 @@ import { component, componentOf, described } from "../../input/descriptions.ts";
 import type { PartnerSetting, SettingTable } from "../../partners/setting.ts";
 import { defaultSettings, loweredSettings, type PartnerInput, partnerSettings } from "../../partners/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
-import { pageQuery } from "../deliveries/notifications.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import {
-  confirmedProposal,
-  operations,
-  type PartnerRoutes,
-  partnerParams,
-  requirePartner,
-  requirePartnerId,
-  responses,
-} from "../operation.ts";
+import { operations, type PartnerRoutes, responses } from "../operation.ts";
+import { confirmedProposal, pageQuery, partnerParams, requirePartner, requirePartnerId } from "../parameters.ts";
 import { admin, operator, partner, viewer } from "../policy.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 import { keyKind, scopesSchema } from "./keys.ts";

@@ -9,7 +9,8 @@ import { type NewApiKey, requireValidApiKey } from "../../partners/api-keys.ts";
 import { loweredSettings, type PartnerInput } from "../../partners/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { confirmedProposal, noSuchPartner, operations, partnerParams, responses } from "../operation.ts";
+import { operations, responses } from "../operation.ts";
+import { confirmedProposal, noSuch, partnerParams } from "../parameters.ts";
 import { admin, twoAdmins, viewer } from "../policy.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 import { apiKeyBody, rotateBody } from "./keys.ts";
@@ -167,7 +168,7 @@ async function proposed(
   const partnerId = partnerOf(request);
   const isOfPartner = action === "rotateKey" || action === "addApiKey" || action === "changePartner";
   if (isOfPartner && (partnerId === null || (await registry.find(partnerId)) === undefined)) {
-    noSuchPartner();
+    noSuch("partner");
   }
   if (action === "changePartner" && partnerId !== null) {
     const { standing, next } = await registry.preview(partnerId, input as Partial<PartnerInput>);

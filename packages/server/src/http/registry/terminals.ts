@@ -2,9 +2,9 @@ import { z } from "zod";
 import { bodyOf, component, componentOf, described } from "../../input/descriptions.ts";
 import type { TerminalInput } from "../../partners/terminal.ts";
 import { terminalLengthsMax } from "../../partners/terminal.ts";
-import { pageQuery } from "../deliveries/notifications.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { operations, partnerParams, requirePartnerId, responses } from "../operation.ts";
+import { operations, responses } from "../operation.ts";
+import { pageQuery, partnerParams, requirePartnerId } from "../parameters.ts";
 import { operator, viewer } from "../policy.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 

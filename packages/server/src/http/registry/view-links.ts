@@ -1,12 +1,11 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors.ts";
-import { readId } from "../../ids.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { auditMade } from "../audit-trail.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import { type ViewLinks, viewMinutesMax } from "../callers/view-links.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { operations, partnerParams, requirePartner, requirePartnerId, responses } from "../operation.ts";
+import { operations, responses } from "../operation.ts";
+import { partnerParams, requireId, requirePartner, requirePartnerId } from "../parameters.ts";
 import { operator } from "../policy.ts";
 
 const operation = operations("Partners");
@@ -73,8 +72,7 @@ export function viewLinkRoutes(
       ),
     }),
     async (request) => {
-      const id = readId<"key">(request.params.linkId);
-      if (id === undefined) throw new ServiceError("not_found", "There is no such link.");
+      const id = requireId<"key">(request.params.linkId, "link");
       await viewLinks.revoke(requirePartnerId(request.params.id), id);
       return { id };
     },

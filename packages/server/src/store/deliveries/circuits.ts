@@ -9,6 +9,7 @@ import {
 import type { Endpoint, EndpointStore } from "../../delivery/endpoints.ts";
 import type { NewEvent } from "../../events.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
+import { pageOf } from "../../page.ts";
 import { Columns } from "../database/columns.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
@@ -121,27 +122,19 @@ const shown = `
   e.id, e.partner_id AS "partnerId", e.kind, e.target, e.state, e.failures, e.last_reason AS "lastReason",
   e.opened_at AS "openedAt", e.probe_at AS "probeAt", e.probes, e.updated_at AS "updatedAt"`;
 
-const search = planned<EndpointRow>(`
+const search = planned<Endpoint>(`
   SELECT ${shown} FROM endpoints e
   WHERE ($1::uuid IS NULL OR e.partner_id = $1) AND ($2::text IS NULL OR e.state = $2)
     AND ($3::uuid IS NULL OR e.id < $3)
   ORDER BY e.id DESC LIMIT $4`);
 
-const lockOne = planned<EndpointRow>(`
+const lockOne = planned<Endpoint>(`
   SELECT ${shown} FROM endpoints e WHERE e.id = $1 AND ($2::uuid IS NULL OR e.partner_id = $2) FOR UPDATE`);
 
-const closeOne = planned<EndpointRow>(`
+const closeOne = planned<Endpoint>(`
   UPDATE endpoints e SET state = 'closed', failures = 0, probes = 0, probe_at = NULL, opened_at = NULL,
     control_no = control_no + 1, updated_at = now()
   WHERE e.partner_id = $1 AND e.id = $2 RETURNING ${shown}`);
-
-type EndpointRow = Omit<Endpoint, "openedAt" | "probeAt" | "updatedAt"> &
-  Record<"openedAt" | "probeAt", Date | null> & { readonly updatedAt: Date };
-
-function endpointOf({ openedAt, probeAt, updatedAt, ...endpoint }: EndpointRow): Endpoint {
-  const iso = (at: Date | null) => at?.toISOString() ?? null;
-  return { ...endpoint, openedAt: iso(openedAt), probeAt: iso(probeAt), updatedAt: updatedAt.toISOString() };
-}
 
 /**
  * Callback endpoints that have failed, in PostgreSQL. An endpoint without a row is closed.
@@ -156,7 +149,7 @@ export function postgresEndpoints(
     client: PoolClient,
     id: EndpointId,
     partnerId: PartnerId | undefined,
-  ): Promise<EndpointRow | undefined> {
+  ): Promise<Endpoint | undefined> {
     const found = await lockOne.first(client, [id, partnerId ?? null]);
     if (found === undefined || found.state === "closed") return found;
     const closed = await closeOne.first(client, [found.partnerId, id]);
@@ -171,8 +164,7 @@ export function postgresEndpoints(
       const values = [partnerId ?? null, state ?? null, after ?? null, limit + 1];
       const rows = await homes.gather(({ pool }) => search.rows(pool, values));
       const found = rows.toSorted((a, b) => (a.id < b.id ? 1 : -1));
-      const items = found.slice(0, limit).map(endpointOf);
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
+      return pageOf(found, limit, ({ id }) => id);
     },
 
     async close(id, partnerId) {
@@ -181,7 +173,7 @@ export function postgresEndpoints(
         const closed = await inTransaction(home.pool, (client) => closeIn(client, id, partnerId));
         if (closed === undefined) continue;
         await announceEndpoints(pool);
-        return endpointOf(closed);
+        return closed;
       }
       return undefined;
     },

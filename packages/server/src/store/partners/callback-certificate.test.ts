@@ -44,7 +44,7 @@ test("a client certificate is stored encrypted, used until it ends, and its key 
   const { endsAt, ...input } = await issued(30);
   const record = await registry.putCallbackCertificate(id, input);
   const version = record.keys.find(({ kind }) => kind === "callbackKey");
-  expect(version).toMatchObject({ expiresAt: endsAt.toISOString() });
+  expect(version).toMatchObject({ expiresAt: endsAt });
   expect(JSON.stringify(record)).not.toContain("PRIVATE KEY");
   const { client } = (await directory.find(id))?.keys ?? {};
   expect(client).toMatchObject({ id: version?.id, certificate: input.certificate });
