@@ -7,6 +7,7 @@ import type { ApiKeyScope } from "../partners/partner.ts";
  * The policy of a route: who may call it, what of it the audit has, and which limit counts it. It is beside the route,
  * where `operation` demands it. Everything that depends on the route asks for it: the callers' rights, the audit, the
  * rule of two admins, the limits, the documented errors. A route behind a key that has none does not start.
+ * What a role may do is a search for its name with a dot, `viewer.` or `admin.`, in the files of routes.
  */
 export type Policy = OperatorPolicy | PartnerPolicy | typeof anybody;
 
