@@ -15,7 +15,7 @@ import {
 } from "@paybell/contract";
 import { csrfHeader } from "../../packages/server/src/error-table.ts";
 import { formatted, type GeneratedFile } from "./document.ts";
-import { openApiDocument } from "./openapi.ts";
+import { auditedOperations, openApiDocument } from "./openapi.ts";
 import {
   type DocumentedOperation,
   type OpenApiDocument,
@@ -74,7 +74,7 @@ export async function consoleApi(): Promise<GeneratedFile> {
       "PartnerApi",
       knownOf(Object.entries(document.components.schemas).filter(([name]) => own.has(name))),
     ),
-    tableOf("string", all),
+    tableOf("string", all, await auditedOperations()),
   ].join("\n\n");
   const partnerTypes = [...theirs].map(typeName).sort();
   const text = [
@@ -344,12 +344,20 @@ function jsonOf(content: Readonly<Record<string, { readonly schema: Schema }>>):
   return json.schema;
 }
 
-function tableOf(names: string, operations: readonly DocumentedOperation[]): string {
+/** @param audited the operations whose rows say that the audit records them */
+function tableOf(
+  names: string,
+  operations: readonly DocumentedOperation[],
+  audited: ReadonlySet<string> = new Set(),
+): string {
   const rows = operations.map((operation) => {
-    const row = [operation.method, operation.path, inputOf(operation)?.from].filter((cell) => cell !== undefined);
+    const from = inputOf(operation)?.from;
+    const ends = audited.has(operation.operationId) ? [from ?? "", "audited"] : from === undefined ? [] : [from];
+    const row = [operation.method, operation.path, ...ends];
     return `  ${operation.operationId}: [${row.map((cell) => JSON.stringify(cell)).join(", ")}],`;
   });
   const type = `Readonly<Record<${names}, readonly string[]>>`;
-  const meaning = "/** Method, path, and where what is given goes. */";
+  const also = audited.size > 0 ? ", and whether the audit records it" : "";
+  const meaning = `/** Method, path, ${also === "" ? "and " : ""}where what is given goes${also}. */`;
   return `${meaning}\nexport const operations: ${type} = {\n${rows.join("\n")}\n};`;
 }

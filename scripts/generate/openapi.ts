@@ -18,6 +18,29 @@ import { samplePost, withExamples } from "./openapi-examples.ts";
 
 /** The document of the routes that a listener has. */
 export async function openApiDocument(listener: HttpListener = "all"): Promise<OpenApiDocument> {
+  return await withRoutes(listener, documentRoutes, (app) => {
+    const document = withRequirements(app.swagger() as unknown as OpenApiDocument);
+    return withWebhooks(withExamples(withPlainNames(withoutUnused(document))));
+  });
+}
+
+/** The operations that the audit records: its actions have their names. */
+export async function auditedOperations(): Promise<ReadonlySet<string>> {
+  const audited = new Set<string>();
+  const collect = (app: FastifyInstance) =>
+    app.addHook("onRoute", ({ config, schema }) => {
+      const policy = config?.policy;
+      const isAudited = policy !== undefined && "audit" in policy && "of" in policy.audit;
+      if (isAudited) audited.add((schema as { readonly operationId: string }).operationId);
+    });
+  return await withRoutes("all", collect, () => audited);
+}
+
+async function withRoutes<Result>(
+  listener: HttpListener,
+  onRoutes: (app: FastifyInstance) => unknown,
+  read: (app: FastifyInstance) => Result,
+): Promise<Result> {
   const metrics = createMetrics();
   // Only the document is needed, so no route has to work.
   const parts: Partial<HttpDependencies> = {
@@ -28,13 +51,12 @@ export async function openApiDocument(listener: HttpListener = "all"): Promise<O
     endWaits: () => undefined,
     isStopping: () => false,
     sessionKey: createSecretKey(Buffer.alloc(32)),
-    documentRoutes,
+    documentRoutes: (app) => void onRoutes(app),
   };
   const app = createHttp(parts as HttpDependencies, listener);
   try {
     await app.ready();
-    const document = withRequirements(app.swagger() as unknown as OpenApiDocument);
-    return withWebhooks(withExamples(withPlainNames(withoutUnused(document))));
+    return read(app);
   } finally {
     await app.close();
     metrics.close();

@@ -21,9 +21,11 @@ const filters = [
   ["to", "Before", 200],
 ] as const;
 /** What the audit may have recorded, for the list under the field: any other text is looked for, too. */
-const actions = Object.entries(operations).flatMap(([name, [method]]) =>
-  method === "GET" ? [] : [actionInWords(name)],
-);
+const actions = [
+  ...Object.entries(operations).flatMap(([name, [, , , audited]]) => (audited === undefined ? [] : [name])),
+  // The trail of sign-ins.
+  ...["signIn", "signOut", "refuseSignIn"],
+].map(actionInWords);
 const isTime = (name: string) => name === "from" || name === "to";
 
 /** The audit, the newest first: who did what to whom, by name. */

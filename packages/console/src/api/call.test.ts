@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { api, CallError } from "./call.ts";
+import { operations } from "./operations.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -18,4 +19,12 @@ test("a call that got no answer promises no retry: a change may have been made",
     "The service cannot be reached.",
     "Check your connection, then try again.",
   ]);
+});
+
+test("operations that the audit records are marked: neither those that only read, nor those of the ledger", () => {
+  const marked = (name: string) => operations[name]?.[3] === "audited";
+  expect(["rotateKey", "readNotification", "sendTestNotification", "inspectEvent"].map(marked)).toEqual(
+    Array(4).fill(true),
+  );
+  expect(["searchNotifications", "runSandboxCommand", "searchAudit"].map(marked)).toEqual(Array(3).fill(false));
 });

@@ -64,9 +64,9 @@ export function rememberCsrf(token: string): void {
 type Input = Readonly<Record<string, unknown>> | undefined;
 
 async function send(name: string, args: unknown[]): Promise<unknown> {
-  const [method = "", template = "", from] = operations[name] ?? [];
+  const [method = "", template = "", from = ""] = operations[name] ?? [];
   const ids = [...template.matchAll(/\{[^{}]+\}/g)].map(() => String(args.shift()));
-  const input = (from === undefined ? undefined : args.shift()) as Input;
+  const input = (from === "" ? undefined : args.shift()) as Input;
   const { signal } = (args.shift() ?? {}) as ApiCallOptions;
   let at = 0;
   const path = template.replace(/\{[^{}]+\}/g, () => encodeURIComponent(ids[at++] ?? ""));
