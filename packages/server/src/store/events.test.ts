@@ -119,6 +119,22 @@ async function dueIn(holds: (dueInS: number | null) => boolean): Promise<number 
   }
 }
 
+test("the alert due longest is claimed first, and a failure of an earlier claim changes nothing", async () => {
+  await stored.record([{ ...event, kind: "endpoint_gone" }, event], true);
+  const makeDue = () => pool().query("UPDATE events SET alert_due_at = now() - interval '1 h' WHERE kind = 'parked'");
+  await makeDue();
+  const [first] = await stored.claimDue(5, 40);
+  await makeDue();
+  const [again] = await stored.claimDue(5, 40);
+  expect([first, again]).toMatchObject([1, 2].map((tries) => ({ kind: "parked", tries })));
+  if (first === undefined || again === undefined) throw new Error("Both were claimed.");
+  await stored.retry(first, 0);
+  expect(await stored.claimDue(5, 40)).toMatchObject([{ kind: "endpoint_gone" }]);
+  expect(await stored.claimDue(5, 40)).toEqual([]);
+  await stored.retry(again, 0);
+  expect(await stored.claimDue(5, 40)).toMatchObject([{ kind: "parked", tries: 3 }]);
+});
+
 test("whether something was reported lately is asked of its own kind", async () => {
   const sinceMs = Date.now() - 60_000;
   await stored.record([{ ...event, kind: "parked", partnerId: null }], false);

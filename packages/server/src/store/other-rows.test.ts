@@ -32,9 +32,9 @@ const { pool, homes } = connections;
 await createHistory(pool);
 const leaseId = await insertLease(pool);
 // Its rows come first in each index.
-const [otherPartner, partnerId] = [newId<"partner">(), newId<"partner">()];
+const [otherPartner, partnerId, taker] = [newId<"partner">(), newId<"partner">(), newId<"partner">()];
 await pool.query("INSERT INTO partners (id, state, settings) SELECT i, 'active', '{}' FROM unnest($1::uuid[]) AS i", [
-  [partnerId, otherPartner],
+  [partnerId, otherPartner, taker],
 ]);
 
 const newIds = (tid: string) => ({
@@ -48,6 +48,7 @@ const newIds = (tid: string) => ({
   reported: newId<"transaction">(),
   pending: newId<"notification">(),
   parked: newId<"notification">(),
+  accepted: newId<"notification">(),
   endpoint: newId<"endpoint">(),
   key: newId<"key">(),
   reqId: newId(),
@@ -73,6 +74,7 @@ function rowsOf(partner: PartnerId, ids: Ids): Readonly<Record<string, readonly 
     currency: "VND",
     ...more,
   });
+  const acquirer = partner === partnerId ? "" : "another";
   const reported = { origin: "switch", state: "SUCCESS", batch_id: null, tid: null, reported_batch: batchId };
   const notified = { command: "SALE", chain_id: original, content: sampleFacts({ owner: partner }) };
   const late = { settlementId: settlement, batchId, batchNo: "000001", state: "entered", owner: partner };
@@ -82,12 +84,13 @@ function rowsOf(partner: PartnerId, ids: Ids): Readonly<Record<string, readonly 
         tid,
         mid: "M1",
         device_id: tid,
-        acquirer: partner,
+        acquirer,
         batch_id: batchId,
         late_settlement: late,
         batch_closing: true,
       },
     ],
+    terminal_claims: [{ tid, mid: "M1", acquirer, is_registered: false }],
     transactions: [
       command(original, {
         state: "SUCCESS",
@@ -116,6 +119,7 @@ function rowsOf(partner: PartnerId, ids: Ids): Readonly<Record<string, readonly 
     notifications: [
       { id: pending, transaction_id: original, ...notified },
       { id: parked, transaction_id: follower, ...notified },
+      { id: ids.accepted, transaction_id: sale, ...notified },
     ],
     attempts: [pending, parked].map((id) => ({
       ...{ id, round: 0, attempt_no: 1, lease_id: leaseId, started_at: "now", duration_ms: 1, url: "https://x" },
@@ -154,6 +158,7 @@ const othersRows = `r.partner_id = '${otherPartner}' OR r::text ~ '${Object.valu
 
 async function rows(): Promise<Readonly<Record<"own" | "others", readonly string[]>>> {
   const each = tables.map((table) => `SELECT ${othersRows} AS others, '${table} ' || r::text AS row FROM ${table} r`);
+  each.push(`SELECT id = '${otherPartner}', 'partners ' || p::text FROM partners p`);
   const { rows: all } = await pool.query<{ others: boolean; row: string }>(`${each.join(" UNION ALL ")} ORDER BY row`);
   const of = (others: boolean) => all.filter((one) => one.others === others).map(({ row }) => row);
   return { own: of(false), others: of(true) };
@@ -188,7 +193,7 @@ const money = postgresMoney(homes);
 const clock = { nowMs: () => Date.now() + 100 * dayMs };
 const retention = new LedgerRetention({ homes, clock, ledgerDays: 90, onDropped: () => undefined });
 
-const { tid, batchId, original, follower, sale, settlement, report, pending, parked } = own;
+const { tid, batchId, original, follower, sale, settlement, report, pending, parked, accepted } = own;
 const reversal = { partnerId, transactionId: follower, tries: 1 } as DueReversal;
 const done = { state: "DONE", responseCode: "00" } as const;
 const due: DueSettlement = {
@@ -213,6 +218,15 @@ function complete(id: TransactionId, effects: Partial<Completion>): Promise<unkn
 }
 const endBatch = (becomes: BatchEnd["becomes"]) => complete(settlement, { batch: { tid, batchId, becomes, totals } });
 
+const allParked = "UPDATE reversals SET state = 'PARKED'";
+const free = `${allParked}; UPDATE terminals SET batch_closing = false, batch_id = gen_random_uuid();
+  UPDATE transactions SET state = 'ERROR' WHERE state = 'INIT'`;
+const terminal = {
+  ...{ tid, mid: "M1", merchantId: "", merchantName: "", merchantAddress: "", deviceId: "", appName: "" },
+  acquirer: "",
+};
+const newKey = { id: newId<"key">(), kind: "apiKey", material: Buffer.alloc(32, 1) } as const;
+
 const delivery = { partnerId, id: pending, round: 0, attemptsBefore: 0, attemptsMade: 1 };
 const attempt = {
   ...{ startedAtMs: Date.now(), durationMs: 1, url: "https://x", address: null, httpStatus: 500 },
@@ -225,13 +239,16 @@ const redeliver = (id: NotificationId, to: "original" | "registered" = "register
 // A redelivery probes every tripped endpoint of its partner.
 const laterAndTripped = `UPDATE pending SET due_at = now() + interval '1 day';
   UPDATE endpoints SET state = 'closed' WHERE queue = '${sibling.tid}'`;
-const allParked = "UPDATE reversals SET state = 'PARKED'";
 const noLate = "UPDATE terminals SET late_settlement = NULL";
 const message = ["failing", "webhook"] as const;
-const informed = `INSERT INTO partner_messages (partner_id, kind, channel, id, claimed_until, sent_at)
-  SELECT p, k, c, gen_random_uuid(), now() - interval '1 s', CASE WHEN c = 'mail' THEN now() END
-  FROM unnest(ARRAY['${partnerId}', '${otherPartner}']::uuid[]) AS p, unnest(ARRAY['failing', 'recovered']) AS k,
-    unnest(ARRAY['webhook', 'mail']) AS c`;
+/** The messages of both partners: those of other kinds, or other channels, are others' rows. */
+const informed = (isOwn: string) => `
+  INSERT INTO partner_messages (partner_id, kind, channel, id, claimed_until, sent_at)
+  SELECT p, kind, channel, CASE WHEN ${isOwn} THEN '${own.reqId}'::uuid ELSE '${sibling.reqId}' END,
+    now() - interval '1 s', CASE WHEN channel = 'mail' THEN now() END
+  FROM unnest(ARRAY['${partnerId}', '${otherPartner}']::uuid[]) AS p,
+    unnest(ARRAY['failing', 'recovered']) AS kind, unnest(ARRAY['webhook', 'mail']) AS channel`;
+const informedOfOne = informed("kind = 'failing' AND channel = 'webhook'");
 
 test.each<[string, string, () => Promise<unknown>]>([
   ["postpones a Reversal", "", () => reversals.postpone(reversal, 1_000, "91")],
@@ -282,16 +299,13 @@ test.each<[string, string, () => Promise<unknown>]>([
   [
     "begins a command",
     noLate,
-    () =>
-      transactions.begin(
-        sampleInit(partnerId, leaseId, { tid, mid: "M1", acquirer: partnerId, command: "VOID", originalId: original }),
-      ),
+    () => transactions.begin(sampleInit(partnerId, leaseId, { tid, mid: "M1", command: "VOID", originalId: original })),
   ],
   [
     "begins a command with the reqId of another partner's, or of a report",
     `UPDATE transactions SET req_id = '${own.reqId}'
      WHERE partner_id = '${otherPartner}' AND id = '${sale}' OR partner_id = '${partnerId}' AND id = '${report}'`,
-    () => transactions.begin(sampleInit(partnerId, leaseId, { tid: "T3", acquirer: "", reqId: own.reqId })),
+    () => transactions.begin(sampleInit(partnerId, leaseId, { tid: "T3", reqId: own.reqId })),
   ],
   ["records an acceptance", "", () => record({ kind: "accepted" })],
   ["records an acceptance of a parked one", "", () => record({ kind: "accepted" }, parked)],
@@ -303,20 +317,17 @@ test.each<[string, string, () => Promise<unknown>]>([
   ["redelivers a parked one", "DELETE FROM endpoints", () => redeliver(parked)],
   ["closes a circuit", "", () => endpoints.close(own.endpoint, partnerId)],
   ["notes a pull", "", () => writePull(pool, partnerId, "c")],
-  ["claims a message", informed, () => messages.claim(partnerId, ...message, own.pending, 60)],
-  ["notes a sent message", informed, () => messages.sent(partnerId, ...message)],
-  ["gives a message up", informed, () => messages.giveUp(partnerId, ...message)],
-  ["notes what a message is about", informed, () => messages.found(partnerId, own.pending)],
-  ["forgets messages", informed, () => messages.forget(partnerId, "mail")],
+  ["claims a message", informedOfOne, () => messages.claim(partnerId, ...message, own.pending, 60)],
+  ["notes a sent message", informedOfOne, () => messages.sent(partnerId, ...message)],
+  ["gives a message up", informedOfOne, () => messages.giveUp(partnerId, ...message)],
+  ["notes what a message is about", informed("kind = 'failing'"), () => messages.found(partnerId, own.pending)],
+  ["forgets messages", informed("channel = 'mail'"), () => messages.forget(partnerId, "mail")],
   ["notes the use of an API key", "", () => partners.apiKeyUsed(partnerId, own.key)],
   ["counts seals", "", () => partners.addSeals(partnerId, own.key, 5)],
   ["ends an API key", "", () => partners.endApiKey(partnerId, own.key, () => undefined)],
-  [
-    "removes a terminal",
-    `${allParked}; UPDATE terminals SET batch_closing = false, batch_id = gen_random_uuid();
-     UPDATE transactions SET state = 'ERROR' WHERE state = 'INIT'`,
-    () => terminals.remove(partnerId, tid, 30),
-  ],
+  ["removes a terminal", free, () => terminals.remove(partnerId, tid, 30)],
+  ["gives a terminal to another partner", free, () => terminals.upsert(taker, terminal, 30)],
+  ["rotates a key", "", () => partners.rotate(partnerId, newKey, 60, true)],
 ])("%s, and changes no row of others", async (_, prepare, change) => {
   await pool.query(prepare);
   const before = await rows();
@@ -342,6 +353,11 @@ test.each<[string, () => Promise<unknown>, string?]>([
   ["no end of another Reversal", async () => [await reversals.end(reversal, done)], ended],
   ["a transaction", () => transactions.find(partnerId, original)],
   ["a transaction by its reqId", async () => (await transactions.findByReqId(partnerId, follower))?.id === follower],
+  ["none by an unknown reqId", async () => (await transactions.findByReqId(partnerId, newId())) === undefined],
+  [
+    "a command that is sent again",
+    async () => (await transactions.begin(sampleInit(partnerId, leaseId, { reqId: sale }))).outcome === "repeated",
+  ],
   ["its reqId", () => readReqId(homes)(partnerId, sale)],
   ["a report", async () => [...(await transactions.findReported(partnerId, [`X-${report}`]))]],
   ["a chain", async () => transactions.chain((await transactions.find(partnerId, original)) as never)],
@@ -360,15 +376,34 @@ test.each<[string, () => Promise<unknown>, string?]>([
       return [found, read];
     },
   ],
-  ["a Reversal with its transaction", () => money.find("reversals", follower), onlyOwn("reversals")],
+  [
+    "a Reversal with its transaction",
+    async () => (await money.find("reversals", follower))?.["reqId"] === follower,
+    onlyOwn("reversals"),
+  ],
   ["a settlement with its transaction", () => money.find("settlements", settlement), onlyOwn("settlements")],
   ["a settlement with its batch", () => money.settlement(settlement), onlyOwn("transactions")],
   ["a chain for the operator", () => money.chain(partnerId, original)],
-  ["an acquirer", () => terminals.acquirerOf(partnerId, tid)],
+  ["an acquirer", async () => (await terminals.acquirerOf(partnerId, tid)) === ""],
   ["a terminal", () => terminals.find(partnerId, tid)],
   ["a device", () => isRegisteredDevice(homes, partnerId, tid)],
-  ["contents", async () => [...(await readContents(pool, partnerId, [pending, parked]))]],
-  ["a state", () => readStatuses(pool, [{ partnerId, id: pending }])],
+  [
+    "contents",
+    async () => {
+      const found = [...(await readContents(pool, partnerId, [pending, parked]))];
+      return found.every(([, { attemptsMade }]) => attemptsMade === 1) && found;
+    },
+  ],
+  [
+    "states",
+    async () => {
+      const found = await readStatuses(
+        pool,
+        [pending, parked, accepted].map((id) => ({ partnerId, id })),
+      );
+      return found.map(({ state }) => state).join() === "pending,parked,accepted" && found;
+    },
+  ],
   ["attempts", () => readAttempts(pool, { partnerId, id: pending }, 10)],
 ])("finds %s, whatever others have", async (_, find, prepare = "") => {
   await pool.query(prepare);

@@ -20,7 +20,10 @@ test("notifications of an older version get the MAC that they lack, and then non
   const old: NotificationId[] = [];
   for (let nth = 0; nth < 600; nth += 1) old.push(await insert(nowMs - 2_000 + nth));
   await partitions.ensureDays([longAgo]);
-  const parked = await insertNotification(pool, partner.id, { id: idAt(longAgo), state: "parked" });
+  const parked: NotificationId[] = [];
+  for (const atMs of [longAgo, longAgo + 1]) {
+    parked.push(await insertNotification(pool, partner.id, { id: idAt(atMs), state: "parked" }));
+  }
   expect(await partitions.maintain()).toMatchObject({ dropped: 1 });
 
   const sealing = new ContentSealing({ pool, homes: bench.homes, contents });
@@ -37,9 +40,9 @@ test("notifications of an older version get the MAC that they lack, and then non
   await sealing.run();
   expect((await pool.query(unsealed)).rows).toEqual([{ id: later }]);
   await partitions.ensureDays([longAgo]);
-  await store.redeliver(partner.id, [parked], "original");
+  await store.redeliver(partner.id, parked, "original");
   const [one] = old;
-  for (const [id, content] of await store.contents(partner.id, [parked, ...(one ? [one] : []), later])) {
+  for (const [id, content] of await store.contents(partner.id, [...parked, ...(one ? [one] : []), later])) {
     const { mac, ...fixed } = content;
     const stored: FixedContent = { partnerId: partner.id, ...fixed };
     expect(contents.isAsCommitted(stored, mac)).toBe(id !== later);

@@ -32,6 +32,8 @@ async function rowsOf(pages: Promise<AsyncIterable<readonly HistoryRow[]>>): Pro
 test("a day is exported whole, page by page, and nothing of another day or partner with it", async () => {
   const [one, other] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
   const yesterday = today - dayMs;
+  await bench.partitions.ensureDays([yesterday - dayMs]);
+  await insertNotification(bench.pool, one.id, { id: idAt(yesterday - 1) });
   const ids = await insertMany(one.id, yesterday, 450);
   await insertAttempt(bench.pool, one.id, ids[7] as NotificationId, { attemptNo: 2 });
   await insertAttempt(bench.pool, one.id, ids[7] as NotificationId, { attemptNo: 1, reason: "timeout" });

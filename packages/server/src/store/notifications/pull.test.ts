@@ -372,3 +372,10 @@ describe("a cursor", () => {
     expect(await codeOf((await pull(undefined, 1)).next)).toBe("no error");
   });
 });
+
+test("a partner's last pull is the one that was noted last", async () => {
+  const [other, own] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
+  await bench.store.notePull(other.id, "other");
+  for (const cursor of ["first", "second"]) await bench.store.notePull(own.id, cursor);
+  expect((await bench.store.backlog(own.id)).pull).toMatchObject({ cursor: "second" });
+});

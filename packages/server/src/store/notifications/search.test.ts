@@ -319,5 +319,6 @@ describe("one notification", () => {
     expect(await idsOf({})).toEqual([id]);
     expect(await idsOf({ state: "parked", partnerId: partner.id })).toEqual([id]);
     expect(await idsOf({ q: id })).toEqual([id]);
+    expect(await bench.notifications.find(newId())).toBeUndefined();
   });
 });
