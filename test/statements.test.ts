@@ -72,6 +72,10 @@ test("a partner gets its batches, settlements and the statement of a day, each t
   expect(csv.headers.get("content-type")).toBe("text/csv; charset=utf-8");
   const rows = csv.text.trimEnd().split("\r\n");
   expect(rows).toHaveLength(1 + 7 + 5);
+  expect(rows[0]).toBe(
+    "kind,at,id,notificationId,command,status,isoResponseCode,currency,amount,movement," +
+      "reqId,merchantTransId,tid,mid,batchNo,traceNo,refId,approveCode,originalId,quantity",
+  );
   expect(rows[2]).toContain(",7.50,7.50,");
   expect(rows[2]).toContain(",'=2+2,");
   expect(rows[12]).toBe("total,,,,NET,,,USD,,12.50,,,,,,,,,,");

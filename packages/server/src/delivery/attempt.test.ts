@@ -96,6 +96,19 @@ test("an extended IPN has its original's reqId from its content, whose MAC cover
   expect(openedBy(extended, posts[0]?.body)).toMatchObject({ originalReqId: "r-1" });
 });
 
+test.each([
+  [null, 410, "retry"],
+  [null, 503, "retry"],
+  ["https://callback.test/of-the-command", 410, "parked"],
+  ["https://callback.test/of-the-command", 503, "retry"],
+])("to the command's own URL (%s), %i means: %s", async (callBackUrl, httpStatus, kind) => {
+  const { transport } = answering({ httpStatus, address: "203.0.113.1", answer: null });
+  const attempt = attemptMaker(partsOf({ transport }));
+  expect(await attempt(deliveryOf(partner.id, { content, callBackUrl }), partner, held)).toMatchObject({
+    next: { kind },
+  });
+});
+
 test("a 2xx is an accepted attempt, with its URL and key version", async () => {
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
   const attempt = attemptMaker(partsOf({ transport }));

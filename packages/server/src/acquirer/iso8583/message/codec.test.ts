@@ -168,6 +168,8 @@ test("the reference has the format of each field, from 2 to 128, by both version
   expect(documented).toEqual(known);
   expect(documented.map(([number]) => number)).toEqual(Array.from({ length: 127 }, (_, at) => at + 2));
   for (const [, ...formats] of known) for (const format of formats) expect(elementFormat(String(format))).toBeDefined();
+  for (const text of ["an..100", "an0", "xn..9", "an....9", "q4"])
+    expect([text, elementFormat(text)]).toEqual([text, undefined]);
 });
 
 const encodings = fc.record<IsoEncoding>({
