@@ -1,15 +1,14 @@
-import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
+import type { Instance } from "../support/instance.ts";
 import { dumpRows } from "../support/rows.ts";
-import { callHttp, type TestPartner } from "../support/service.ts";
+import { callHttp } from "../support/service.ts";
 import { profile } from "./acquirer.fixture.ts";
-import { type AcquirerHost, needsHost, startHost } from "./host.ts";
+import { type AtHost, startAtHost } from "./at-host.ts";
+import { needsHost } from "./host.ts";
 
 const needed = needsHost();
 
@@ -27,41 +26,21 @@ const wanting = {
 
 describe("a host that wants cards again", needed, () => {
   let folder: string;
-  let database: TestDatabase;
-  let host: AcquirerHost;
-  let instance: Instance;
-  let partner: TestPartner;
-  let start: () => Promise<Instance>;
-
+  let at: AtHost;
   beforeAll(async () => {
-    const { host: address, callsLoopback } = partnerHost();
     folder = await mkdtemp(join(tmpdir(), "paybell-cards-"));
     const path = join(folder, "profile.json");
     await writeFile(path, JSON.stringify(wanting));
-    [database, host] = await Promise.all([createDatabase(), startHost()]);
-    const masterKey = randomBytes(32);
-    const env = {
-      PAYBELL_ACQUIRER: "iso8583",
-      PAYBELL_ACQUIRER_PROFILE: path,
-      PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${host.port}`,
-      PAYBELL_ACQUIRER_TLS: "off",
-      PAYBELL_LOG_LEVEL: "trace",
-    };
-    start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env });
-    instance = await start();
-    partner = await instance.register({}, { host: address });
+    at = await startAtHost(1, { PAYBELL_ACQUIRER_PROFILE: path, PAYBELL_LOG_LEVEL: "trace" });
   });
   afterAll(async () => {
-    instance.signal("SIGTERM");
-    await instance.exited;
-    await partner.server.close();
-    await host.stop();
-    await database.drop();
+    await at.stop();
     await rm(folder, { recursive: true });
   });
 
+  const instance = () => at.instances[0] as Instance;
   const run = (json: Readonly<Record<string, unknown>>, headers: Readonly<Record<string, string>> = {}) =>
-    callHttp(instance.baseUrl, "POST", "/v1/commands", { key: partner.secrets.apiKey, json, headers });
+    callHttp(instance().baseUrl, "POST", "/v1/commands", { key: at.partner.secrets.apiKey, json, headers });
 
   test("gets cards in a Void, and in the Reversal by an instance that never saw them, and nowhere else", async () => {
     const token = "tok_approve";
@@ -72,16 +51,13 @@ describe("a host that wants cards again", needed, () => {
     await run(sale({ amount: "70000", card: { token: "tok_timeout", expiry: "2031-08" } }), {
       prefer: "respond-async",
     });
-    await expect.poll(() => host.order("books")).toEqual([expect.stringMatching(/SALE 7000000 00 stands/)]);
-    instance.signal("SIGKILL");
-    await instance.exited;
-    const before = instance.output();
-    instance = await start();
+    await expect.poll(() => at.host.order("books")).toEqual([expect.stringMatching(/SALE 7000000 00 stands/)]);
+    const before = await at.replace(0);
     await expect
-      .poll(() => host.order("cards"), { interval: 200 })
+      .poll(() => at.host.order("cards"), { interval: 200 })
       .toEqual([`card 0200 2912 051 ${token}`, "card 0400 3108 051 tok_timeout"]);
-    const rows = await dumpRows(database);
+    const rows = await dumpRows(at.database);
     expect(rows).toMatch(/^cards /m);
-    for (const text of [rows, before, instance.output()]) expect(text).not.toMatch(/tok_|746f6b5f/);
+    for (const text of [rows, before, instance().output()]) expect(text).not.toMatch(/tok_|746f6b5f/);
   });
 });

@@ -1,53 +1,27 @@
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
-import { callHttp, eventually, type TestPartner } from "../support/service.ts";
-import { type AcquirerHost, needsHost, startHost } from "./host.ts";
+import type { Instance } from "../support/instance.ts";
+import { callHttp, eventually } from "../support/service.ts";
+import { type AtHost, startAtHost } from "./at-host.ts";
+import { needsHost } from "./host.ts";
 
 const needed = needsHost();
-const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
 const kills = 3;
 const callersAtOnce = 4;
 const tokens = ["tok_approve", "tok_approve", "tok_approve", "tok_decline_51", "tok_timeout", "tok_late"];
 
 describe("the service on a host of ISO 8583 that is killed again and again", needed, () => {
-  let database: TestDatabase;
-  let host: AcquirerHost;
-  let instances: Instance[];
-  let partner: TestPartner;
-  let start: () => Promise<Instance>;
-
+  let at: AtHost;
   beforeAll(async () => {
-    [database, host] = await Promise.all([createDatabase(), startHost()]);
-    const { host: address, callsLoopback } = partnerHost();
-    const masterKey = randomBytes(32);
-    const env = {
-      PAYBELL_ACQUIRER: "iso8583",
-      PAYBELL_ACQUIRER_PROFILE: profile,
-      PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${host.port}`,
-      PAYBELL_ACQUIRER_TLS: "off",
-      PAYBELL_ACQUIRER_TIMEOUT_MS: "250",
-    };
-    start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env });
-    instances = [await start(), await start()];
-    partner = await (instances[0] as Instance).register({}, { host: address });
+    at = await startAtHost(2, { PAYBELL_ACQUIRER_TIMEOUT_MS: "250" });
   });
-  afterAll(async () => {
-    for (const instance of instances) instance.signal("SIGTERM");
-    await Promise.all(instances.map(({ exited }) => exited));
-    await partner.server.close();
-    await host.stop();
-    await database.drop();
-  });
+  afterAll(() => at.stop());
+  const instanceOf = (nth: number) => at.instances[nth % at.instances.length] as Instance;
 
   /** The result of a command; undefined if its instance was gone, or refuses now. */
   async function run(nth: number, json: Readonly<Record<string, unknown>>) {
-    const instance = instances[nth % instances.length] as Instance;
-    const call = { key: partner.secrets.apiKey, json };
-    const answer = await callHttp(instance.baseUrl, "POST", "/v1/commands", call).catch(() => undefined);
+    const call = { key: at.partner.secrets.apiKey, json };
+    const answer = await callHttp(instanceOf(nth).baseUrl, "POST", "/v1/commands", call).catch(() => undefined);
     return answer !== undefined && answer.status < 300 ? answer.body : undefined;
   }
 
@@ -74,7 +48,7 @@ describe("the service on a host of ISO 8583 that is killed again and again", nee
   async function transactions(): Promise<readonly Row[]> {
     const rows: Row[] = [];
     for (let after = ""; ; ) {
-      const { body } = await (instances[0] as Instance).operator(
+      const { body } = await instanceOf(0).operator(
         "GET",
         `/operator/v1/transactions?limit=500${after === "" ? "" : `&after=${after}`}`,
       );
@@ -89,13 +63,10 @@ describe("the service on a host of ISO 8583 that is killed again and again", nee
     const callers = Array.from({ length: callersAtOnce }, (_, nth) => sell(nth, ends));
     for (let kill = 0; kill < kills; kill += 1) {
       await eventually("sales on the host's books", async () => {
-        const [books = ""] = await host.order("books");
+        const [books = ""] = await at.host.order("books");
         return books.split(";").length > (kill + 1) * 20 ? true : undefined;
       });
-      const gone = instances[kill % instances.length] as Instance;
-      gone.signal("SIGKILL");
-      await gone.exited;
-      instances[kill % instances.length] = await start();
+      await at.replace(kill % at.instances.length);
     }
     ends.now = true;
     await Promise.all(callers);
@@ -103,7 +74,7 @@ describe("the service on a host of ISO 8583 that is killed again and again", nee
       const rows = await transactions();
       return rows.some(({ state, reversal }) => state === "INIT" || reversal === "pending") ? undefined : rows;
     });
-    const [line = ""] = await host.order("books");
+    const [line = ""] = await at.host.order("books");
     const standing = line.split(";").filter((one) => / SALE \d+ 00 stands$/.test(one));
     const voided = new Set(
       ended.flatMap(({ command, state, originalId }) =>

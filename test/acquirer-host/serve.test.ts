@@ -1,52 +1,26 @@
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
+import type { Instance } from "../support/instance.ts";
 import { ipnOf } from "../support/receiver.ts";
 import { dumpRows } from "../support/rows.ts";
-import { callHttp, type TestPartner } from "../support/service.ts";
-import { type AcquirerHost, needsHost, startHost } from "./host.ts";
+import { callHttp } from "../support/service.ts";
+import { type AtHost, startAtHost } from "./at-host.ts";
+import { needsHost } from "./host.ts";
 
 const needed = needsHost();
-const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
 
 describe("the service on a host of ISO 8583", needed, () => {
-  let database: TestDatabase;
-  let host: AcquirerHost;
-  let instance: Instance;
-  let partner: TestPartner;
-  let start: () => Promise<Instance>;
-
+  let at: AtHost;
   beforeAll(async () => {
-    const { host: address, callsLoopback } = partnerHost();
-    [database, host] = await Promise.all([createDatabase(), startHost()]);
-    const masterKey = randomBytes(32);
-    const env = {
-      PAYBELL_ACQUIRER: "iso8583",
-      PAYBELL_ACQUIRER_PROFILE: profile,
-      PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${host.port}`,
-      PAYBELL_ACQUIRER_TLS: "off",
-      PAYBELL_LOG_LEVEL: "trace",
-    };
-    start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env });
-    instance = await start();
-    partner = await instance.register({}, { host: address });
+    at = await startAtHost(1, { PAYBELL_LOG_LEVEL: "trace" });
   });
-  afterAll(async () => {
-    instance.signal("SIGTERM");
-    await instance.exited;
-    await partner.server.close();
-    await host.stop();
-    await database.drop();
-  });
-
-  const run = (json: Readonly<Record<string, unknown>>) =>
-    callHttp(instance.baseUrl, "POST", "/v1/commands", { key: partner.secrets.apiKey, json });
+  afterAll(() => at.stop());
+  const instance = () => at.instances[0] as Instance;
+  const run = (json: Readonly<Record<string, unknown>>, headers: Readonly<Record<string, string>> = {}) =>
+    callHttp(instance().baseUrl, "POST", "/v1/commands", { key: at.partner.secrets.apiKey, json, headers });
   const settlement = (reqId: string) => run({ command: "SETTLEMENT", reqId, tid: "T0000001", mid: "M00000000000001" });
   const eventsOf = async (id: string) => {
-    const rows = (await dumpRows(database)).split("\n");
+    const rows = (await dumpRows(at.database)).split("\n");
     return rows.filter((row) => row.startsWith("events ") && row.includes(id)).join();
   };
   const fresh = () => crypto.randomUUID();
@@ -64,9 +38,9 @@ describe("the service on a host of ISO 8583", needed, () => {
       ...{ status: "SUCCESS", saleQuantity: "2", voidQuantity: "1" },
       settlementDate: "0201",
     });
-    const { body: shown } = await instance.operator("GET", `/operator/v1/transactions/${settled.body["id"]}`);
+    const { body: shown } = await instance().operator("GET", `/operator/v1/transactions/${settled.body["id"]}`);
     expect(shown).toMatchObject({ settlementDate: "0201", acquirer: "" });
-    const ipns = (await partner.server.next(5)).map(ipnOf);
+    const ipns = (await at.partner.server.next(5)).map(ipnOf);
     // There is no order between chains.
     const statuses = ipns.map((ipn) => String(ipn?.["status"])).sort();
     expect(statuses).toEqual(["ERROR", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS"]);
@@ -75,9 +49,9 @@ describe("the service on a host of ISO 8583", needed, () => {
 
   test("keeps the host's own totals with the event of a mismatch", async () => {
     await run(sale({ amount: "40000" }));
-    await host.order("totals 1");
+    await at.host.order("totals 1");
     const refused = await settlement(fresh());
-    await host.order("totals 0");
+    await at.host.order("totals 0");
     expect(refused.body, refused.text).toMatchObject({ status: "ERROR", isoResponseCode: "95" });
     const mismatch = `00000${"4000000".padStart(14, "0")}${"0".repeat(38)}`;
     await expect.poll(() => eventsOf(String(refused.body["id"]))).toContain(mismatch);
@@ -85,8 +59,8 @@ describe("the service on a host of ISO 8583", needed, () => {
   });
 
   test("says in /readyz at which host it is signed on", async () => {
-    const { body } = await instance.operator("GET", "/readyz");
-    expect(JSON.stringify(body)).toContain(`iso8583, example-host: signed on at 127.0.0.1:${host.port}`);
+    const { body } = await instance().operator("GET", "/readyz");
+    expect(JSON.stringify(body)).toContain(`iso8583, example-host: signed on at 127.0.0.1:${at.host.port}`);
   });
 
   test("refuses a card token that is a card number", async () => {
@@ -96,27 +70,24 @@ describe("the service on a host of ISO 8583", needed, () => {
   });
 
   test("reverses on the host's books what it was killed in the middle of", async () => {
-    await host.order("forget");
+    await at.host.order("forget");
     const command = sale({ card: { token: "tok_timeout" }, amount: "70000" });
-    const call = { key: partner.secrets.apiKey, json: command, headers: { prefer: "respond-async" } };
-    const begun = await callHttp(instance.baseUrl, "POST", "/v1/commands", call);
+    const begun = await run(command, { prefer: "respond-async" });
     expect(begun).toMatchObject({ status: 202, body: { status: "INIT" } });
-    await expect.poll(() => host.order("books")).toEqual([expect.stringContaining("SALE 7000000 00 stands")]);
-    instance.signal("SIGKILL");
-    await instance.exited;
-    instance = await start();
+    await expect.poll(() => at.host.order("books")).toEqual([expect.stringContaining("SALE 7000000 00 stands")]);
+    await at.replace(0);
     await expect
-      .poll(() => host.order("books"), { interval: 200 })
+      .poll(() => at.host.order("books"), { interval: 200 })
       .toEqual([expect.stringContaining("SALE 7000000 00 reversed")]);
     const again = await run(command);
     expect(again.body, again.text).toMatchObject({ status: "ERROR", isoResponseCode: "96" });
 
     // The host answers the Sale late, to an instance that never sent it.
-    await host.order("deliver");
+    await at.host.order("deliver");
     await expect.poll(() => eventsOf(String(begun.body["id"]))).toContain("late_approval");
     const repeated = '"MTI  0401"';
-    await instance.said((line) => line.includes(repeated) || undefined);
-    expect(instance.output()).not.toContain("tok_");
+    await instance().said((line) => line.includes(repeated) || undefined);
+    expect(instance().output()).not.toContain("tok_");
     const settled = await settlement(fresh());
     expect(settled.body, settled.text).toMatchObject({ status: "SUCCESS", saleQuantity: "0" });
   });
