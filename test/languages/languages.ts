@@ -129,7 +129,7 @@ function javaPackage(): ClientPackage {
     serve: (out, agreement) => ["env", `PAYBELL_KEYS=${agreement}`, ...start(out, "shop.Receiver")],
     checks: {
       "its own tests, every warning of javac, and palantir-java-format": () => {
-        const goals = ["-f", join(home, "pom.xml"), "spotless:check", "verify"];
+        const goals = ["-f", join(home, "pom.xml"), `-DargLine=${shortLived}`, "spotless:check", "verify"];
         return ["env", `MAVEN_OPTS=${shortLived}`, "mvn", "-B", "-q", ...goals];
       },
     },
