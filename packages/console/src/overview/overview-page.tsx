@@ -155,7 +155,7 @@ function Hero({ overview, span }: { readonly overview: Overview; readonly span: 
 const failingColumns: readonly ListColumn<Overview["failing"][number]>[] = [
   partnerColumnEverywhere,
   { name: "Failed attempts", show: ({ failed }) => failed.toLocaleString("en"), look: "number" },
-  { name: "Delivered", show: ({ accepted }) => accepted.toLocaleString("en"), look: "number" },
+  { name: "Delivered", show: ({ accepted }) => accepted.toLocaleString("en"), look: "number", from: "tablet" },
   {
     name: "Parked",
     show: ({ parked, partnerId }) =>
