@@ -29,8 +29,7 @@ test("a stop sends the last entry, and stores the figures of the last deliveries
   const { body } = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
   expect(body["id"]).toBeDefined();
   const partner = await service.register();
-  const { body: sold } = await partner.run(sale());
-  await partner.settled((sold["notification"] as { id: string }).id, "accepted");
+  await partner.notify(sale(), "accepted");
   await service.stop();
   await withAdmin(database.url, async (client) => {
     const { rows: audit } = await client.query("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1");

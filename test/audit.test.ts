@@ -8,9 +8,7 @@ test("the audit has each look at the content of IPNs: one's content, its proof, 
   const service = await startTestService();
   onTestFinished(() => service.stop());
   const partner = await service.register();
-  const { body } = await partner.run(sale());
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
+  const { id } = await partner.notify(sale(), "accepted");
   const looks = [
     [`/operator/v1/notifications/${id}/content`, "readNotification", id],
     [`/operator/v1/notifications/${id}/proof`, "proveDelivery", id],
@@ -74,9 +72,7 @@ test("no action happens without its entry: with the audit locked, each is refuse
   const service = await startTestService();
   onTestFinished(() => service.stop());
   const partner = await service.register();
-  const { body } = await partner.run(sale());
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
+  const { id } = await partner.notify(sale(), "accepted");
   const operator = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
   const own = `/operator/v1/partners/${partner.id}`;
   const rows = () =>
@@ -126,9 +122,7 @@ test("an action outside of the database has an entry of its intent before, and o
   const service = await startTestService();
   onTestFinished(() => service.stop());
   const partner = await service.register();
-  const { body } = await partner.run(sale());
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
+  const { id } = await partner.notify(sale(), "accepted");
   const unknown = "01a201e6-1bf7-73ed-8aa6-cf91ed000000";
   for (const subject of [id, unknown])
     await service.operator("POST", `/operator/v1/notifications/${subject}/redeliver`, {});

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { type ErrorCode, errors } from "../packages/server/src/errors.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { countRows } from "./support/rows.ts";
-import { type HttpAnswer, startTestService } from "./support/service.ts";
+import { type HttpAnswer, serviceOfFile } from "./support/service.ts";
 
 // Production, because only the sandbox allows http:// and loopback callbacks.
-const service = await startTestService({ sandbox: false });
+const service = await serviceOfFile({ sandbox: false });
 const callback = { callBackUrl: "https://203.0.113.10/ipn", callbackAddresses: ["203.0.113.0/24"] };
 const partner = await service.register(callback);
 const other = await service.register(callback);
@@ -15,7 +15,6 @@ for (const { id } of [partner, other]) {
   const paused = await service.operator("POST", `/operator/v1/partners/${id}/pause`);
   expect(paused.status, paused.text).toBe(200);
 }
-afterAll(() => service.stop());
 
 const tables = ["transactions", "notifications", "pending", "parked", "attempts", "terminals"];
 let before: Record<string, number>;

@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "./support/commands.ts";
-import { startTestService } from "./support/service.ts";
+import { serviceOfFile } from "./support/service.ts";
 
 const [tid, mid] = ["BATCH001", "M00000000000001"];
 
-const service = await startTestService();
+const service = await serviceOfFile();
 const partner = await service.register();
-afterAll(() => service.stop());
 
 async function idOf(command: Readonly<Record<string, unknown>>): Promise<string> {
   const { status, body, text } = await partner.run(command);

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
 import { type PartnerServer, startPartnerServer } from "./support/receiver.ts";
-import { eventually, operatorToken, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, operatorToken, serviceOfFile, type TestPartner, type WholeService } from "./support/service.ts";
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 let books: PartnerServer;
 let tills: PartnerServer;
@@ -83,8 +79,7 @@ describe("a changed registration", () => {
   test("also applies to what is queued: a changed, an added and a removed URL", async () => {
     const partner = await register({ callBackUrlByCommand: { SALE: tills.url }, retry: Array(30).fill(1) });
     for (const server of [tills, partner.server]) server.answersAlways(404);
-    const sold = await partner.run(sale());
-    const { id } = sold.body["notification"] as { id: string };
+    const { id, body: sold } = await partner.notify(sale());
     await tills.next(1);
     expect(await patch(partner, { callBackUrlByCommand: {} })).toMatchObject({ status: 200 });
     await partner.server.next(1);
@@ -94,7 +89,7 @@ describe("a changed registration", () => {
     const urls = (accepted["attempts"] as { url: string }[]).map(({ url }) => url);
     expect([urls[0], urls.at(-1)]).toEqual([tills.url, books.url]);
     expect(urls).toContain(partner.server.url);
-    expect(idsAt(books)).toEqual([sold.body["id"]]);
+    expect(idsAt(books)).toEqual([sold["id"]]);
   });
 
   test("is where what is queued goes, and its queue keeps its name", async () => {
@@ -113,25 +108,22 @@ describe("a changed registration", () => {
     partner.server.answersAlways(410);
     await partner.run(sale());
     await partner.server.next(1);
-    const settled = await partner.run(settlement());
-    const { id } = settled.body["notification"] as { id: string };
+    const { id, body: settled } = await partner.notify(settlement());
     const waiting = await service.operator("GET", `/operator/v1/notifications/${id}`);
     expect(waiting.body).toMatchObject({ state: "pending", waiting: { because: "gone", target: partner.server.url } });
     await patch(partner, { callBackUrlByCommand: { SETTLEMENT: books.url } });
     await books.next(1);
     await partner.settled(id, "accepted");
-    expect(idsAt(books)).toEqual([settled.body["id"]]);
+    expect(idsAt(books)).toEqual([settled["id"]]);
   });
 
   test("is where a redelivery to the registered URL goes", async () => {
     const partner = await register({ callBackUrlByCommand: {} });
-    const sold = await partner.run(sale());
-    const { id } = sold.body["notification"] as { id: string };
-    await partner.settled(id, "accepted");
+    const { id, body: sold } = await partner.notify(sale(), "accepted");
     await patch(partner, { callBackUrlByCommand: { SALE: tills.url } });
     await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: { to: "registered" } });
     await tills.next(1);
-    expect(idsAt(tills)).toEqual([sold.body["id"]]);
+    expect(idsAt(tills)).toEqual([sold["id"]]);
   });
 
   test("shows which endpoint a notification waits for", async () => {

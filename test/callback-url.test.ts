@@ -25,9 +25,7 @@ test("a redelivery goes to the original URL, or on request to the registered one
   const partner = await service.register();
   other.opensWith(partner.keys);
   const callBackUrl = `${other.url}/original`;
-  const { body } = await partner.run(sale({ callBackUrl }));
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
+  const { id } = await partner.notify(sale({ callBackUrl }), "accepted");
   await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: { to: "registered" } });
   await partner.server.next(1);
   await partner.settled(id, "accepted");

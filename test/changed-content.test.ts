@@ -7,9 +7,7 @@ import { startTestService, type TestPartner, type WholeService } from "./support
 /** An accepted Sale of a new partner. */
 async function accepted(service: WholeService): Promise<{ readonly partner: TestPartner; readonly id: string }> {
   const partner = await service.register();
-  const { body } = await partner.run(sale());
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
+  const { id } = await partner.notify(sale(), "accepted");
   return { partner, id };
 }
 
@@ -40,9 +38,7 @@ test.each(changes)(
     expect(await partner.settled(id, "parked")).toMatchObject({ attempts: [{}, { reason: "content_changed" }] });
     expect(partner.server.deliveries).toHaveLength(received);
 
-    const { body } = await partner.run(sale());
-    const other = body["notification"] as { id: string };
-    await partner.settled(other.id, "accepted");
+    const other = await partner.notify(sale(), "accepted");
     await partner.listed(other.id);
     const { body: page } = await partner.call("GET", "/v1/notifications");
     expect((page["items"] as { id: string }[]).map((item) => item.id)).toEqual([other.id]);

@@ -4,12 +4,11 @@ import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { queryHomes } from "./support/database.ts";
-import { callHttp, eventually, operatorToken, startTestService, type TestPartner } from "./support/service.ts";
+import { callHttp, eventually, operatorToken, serviceOfFile, type TestPartner } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 const acquirer = "bank";
 const today = new Date().toISOString().slice(0, 10).replaceAll("-", "");

@@ -1,14 +1,13 @@
 import { createDecipheriv, createHmac, randomUUID } from "node:crypto";
 import { open, sealingKey } from "@paybell/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { PartnerInput } from "../packages/server/src/partners/settings.ts";
 import type { ReceivedDelivery } from "./support/receiver.ts";
-import { startTestService, type TestPartner } from "./support/service.ts";
+import { serviceOfFile, type TestPartner } from "./support/service.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 const agreed = {
   mode: "fields",

@@ -159,8 +159,7 @@ describe.concurrent("an endpoint that fails", () => {
   test("parks waiting notifications when their schedule is over", async () => {
     const partner = await service.register({ retry: [3_600] });
     await open(partner);
-    const { body } = await partner.run(sale());
-    const { id } = body["notification"] as { id: string };
+    const { id } = await partner.notify(sale());
     await probeIn(partner, 3_600);
     await sql("UPDATE pending SET schedule_start = now() - interval '61 minutes' WHERE id = $1", [id]);
     expect(await partner.settled(id, "parked")).toMatchObject({ attemptsMade: 0, lastReason: "status" });
@@ -201,8 +200,7 @@ describe.concurrent("a URL that answers 410", () => {
     const partner = await service.register();
     const callBackUrl = partner.server.url.replace("/ipn", "/left");
     partner.server.answers(410);
-    const { body } = await partner.run(sale({ callBackUrl }));
-    const { id } = body["notification"] as { id: string };
+    const { id } = await partner.notify(sale({ callBackUrl }));
     expect(await partner.settled(id, "parked")).toMatchObject({ lastReason: "gone", attemptsMade: 1 });
     await partner.run(sale({ callBackUrl }));
     await partner.server.next(2);

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { receiver } from "@paybell/partner";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { inHomes } from "./support/database.ts";
-import { startTestService, type TestPartner } from "./support/service.ts";
+import { serviceOfFile, type TestPartner } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 async function run(partner: TestPartner, command: Readonly<Record<string, unknown>>) {
   const reqId = randomUUID();

@@ -4,7 +4,7 @@ import { ContentMac } from "../packages/server/src/delivery/content-mac.ts";
 import { MasterKey } from "../packages/server/src/partners/master-key.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { inHomes, queryHomes, withAdmin } from "./support/database.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, serviceOfFile, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const backlog = 20_000;
 const timeoutMs = "1000";
@@ -12,11 +12,10 @@ const timeoutMs = "1000";
 const searchesAtOnce = 4;
 
 const masterKey = randomBytes(32);
-const service = await startTestService({
+const service = await serviceOfFile({
   masterKey,
   env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs },
 });
-afterAll(() => service.stop());
 
 const sql = (text: string, values: readonly unknown[] = []) => queryHomes(service.database, text, values);
 
@@ -80,9 +79,7 @@ async function probeNow(partner: TestPartner): Promise<void> {
 describe("a partner whose endpoint hangs", () => {
   test("delays no other partner, although 20,000 notifications wait for it", async () => {
     const dead = await service.register({ retry: Array(20).fill(1) });
-    const { body } = await dead.run(sale());
-    const { id } = body["notification"] as { id: string };
-    await dead.settled(id, "accepted");
+    const { id } = await dead.notify(sale(), "accepted");
     await service.operator("PATCH", `/operator/v1/partners/${dead.id}`, { retry: [3_600] });
     const taken = dead.server.deliveries.length;
     dead.server.answersAlways("hang");

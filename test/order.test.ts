@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { inHomes } from "./support/database.ts";
 import type { ReceivedDelivery } from "./support/receiver.ts";
-import { startTestService, type TestPartner } from "./support/service.ts";
+import { serviceOfFile, type TestPartner } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 const accepted = (all: readonly ReceivedDelivery[]) =>
   all.filter(({ answer }) => answer === 204).map(({ received }) => received?.headers.command);

@@ -1,11 +1,10 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { startTestService } from "./support/service.ts";
+import { serviceOfFile } from "./support/service.ts";
 
-const service = await startTestService({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "400" } });
+const service = await serviceOfFile({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "400" } });
 const partner = await service.register();
-afterAll(() => service.stop());
 
 async function ipnOfTransaction(id: unknown): Promise<Record<string, string>> {
   const deliveries = await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === id));

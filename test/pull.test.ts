@@ -1,15 +1,13 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { eventually, startTestService } from "./support/service.ts";
+import { eventually, serviceOfFile } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 test("a partner sees what it has not received and how far it has pulled, and sends its parked ones again", async () => {
   const shop = await service.register({ retry: [1] });
   shop.server.answersAlways(500);
-  const { body: sold } = await shop.run(sale());
-  await shop.settled((sold["notification"] as { id: string }).id, "parked");
+  const { id } = await shop.notify(sale(), "parked");
   const backlog = async () => (await shop.call("GET", "/v1/backlog")).body;
   expect(await backlog()).toEqual({
     trouble: null,
@@ -31,6 +29,6 @@ test("a partner sees what it has not received and how far it has pulled, and sen
   expect(await again({ dryRun: true })).toMatchObject({ status: 200, body: { matched: 1, redelivered: 0 } });
   expect(await again({ filter: { partner: shop.id } })).toMatchObject({ status: 400 });
   expect(await again({})).toMatchObject({ body: { matched: 1, redelivered: 1 } });
-  await shop.settled((sold["notification"] as { id: string }).id, "accepted");
+  await shop.settled(id, "accepted");
   expect(await backlog()).toMatchObject({ pending: 0, parked: 0, parkedBecause: null });
 });

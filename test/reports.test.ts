@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner } from "./support/service.ts";
+import { eventually, serviceOfFile, type TestPartner } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 interface Result {
   readonly externalId: string;

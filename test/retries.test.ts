@@ -57,8 +57,7 @@ describe.concurrent("a notification", () => {
   test("that fails twice and is then accepted has every attempt recorded", async () => {
     const partner = await service.register({ retry: [1, 1, 30] });
     partner.server.answers("reset", { status: 500, body: "out of ⟨ink⟩" });
-    const { body } = await partner.run(sale());
-    const { id } = body["notification"] as { id: string };
+    const { id, body } = await partner.notify(sale());
     const deliveries = await partner.server.next(3);
     expect(deliveries.map((delivery) => notificationIdOf(delivery))).toEqual([id, id, id]);
     expect(deliveries.map(({ headers }) => headers["paybell-attempt"])).toEqual(["1", "2", "3"]);
@@ -86,8 +85,7 @@ describe.concurrent("a notification", () => {
   test("is parked at the end of the schedule, alerted, and delivered once the partner asks for it", async () => {
     const partner = await service.register({ retry: [1, 1] });
     partner.server.answersAlways(500);
-    const { body } = await partner.run(sale());
-    const { id } = body["notification"] as { id: string };
+    const { id } = await partner.notify(sale());
     const parked = await partner.settled(id, "parked");
     // On a slow machine the schedule may be over before its last attempt.
     const made = Number(parked["attemptsMade"]);
@@ -123,8 +121,7 @@ describe.concurrent("a notification", () => {
   test("that is pending is sent now, whatever its server asked for, and the schedule stays at its step", async () => {
     const partner = await service.register({ retry: [3_600, 86_400] });
     partner.server.answersAlways({ status: 503, headers: { "retry-after": "1800" } });
-    const { body } = await partner.run(sale());
-    const { id } = body["notification"] as { id: string };
+    const { id } = await partner.notify(sale());
     const untilMs = async () => {
       const { body: detail } = await partner.call("GET", `/v1/notifications/${id}`);
       return Date.parse(String(detail["nextAttemptAt"])) - Date.now();
@@ -172,9 +169,7 @@ describe.concurrent("a notification", () => {
 
   test("that was accepted can be sent once more, with the same id and the same IPN", async () => {
     const partner = await service.register();
-    const { body } = await partner.run(sale());
-    const { id } = body["notification"] as { id: string };
-    await partner.settled(id, "accepted");
+    const { id } = await partner.notify(sale(), "accepted");
     const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: { to: "registered" } });
     expect(asked.status, asked.text).toBe(202);
     const [first, second] = await partner.server.next(2);
@@ -192,8 +187,7 @@ async function namesOfAlert(): Promise<readonly string[]> {
 test("a redelivered notification counts the attempts of all its schedules, as its attempts are numbered", async () => {
   const partner = await service.register({ retry: [1] });
   partner.server.answersAlways(404);
-  const { body } = await partner.run(sale());
-  const { id } = body["notification"] as { id: string };
+  const { id } = await partner.notify(sale());
   const redeliver = () => partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
   const lastOf = (found: Readonly<Record<string, unknown>>) => (found["attempts"] as Attempt[]).at(-1)?.attemptNo;
   const first = await partner.settled(id, "parked");

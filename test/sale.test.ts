@@ -1,13 +1,13 @@
 import { cardIpnFields, contractVersion } from "@paybell/contract";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { startTestService } from "./support/service.ts";
+import { serviceOfFile } from "./support/service.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const sixDigits = /^(?!000000)\d{6}$/;
 
-const service = await startTestService();
+const service = await serviceOfFile();
 const partner = await service.register();
 const terminal = {
   mid: "M00000000000001",
@@ -19,7 +19,6 @@ const terminal = {
 };
 const registered = await service.operator("PUT", `/operator/v1/partners/${partner.id}/terminals/T0000001`, terminal);
 expect(registered.status, registered.text).toBe(200);
-afterAll(() => service.stop());
 
 /** As an IPN writes it. */
 function secondOf(ms: number): number {

@@ -1,15 +1,14 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { dumpRows } from "./support/rows.ts";
-import { callHttp, operatorToken, startTestService } from "./support/service.ts";
+import { callHttp, operatorToken, serviceOfFile } from "./support/service.ts";
 
 const cardNumbers = ["4111111111111111", "5555 5555 5555 4444", "3782-822463-10005", "6011111111111117"];
 const cardTokens = { approved: "tok_slow_7", declined: "tok_decline_54", unknown: "tok_sesame_open_9" };
 const wrongKey = "pb_wrongwrongwrongwrongwrongwrongwrongwrongwro";
 
-const service = await startTestService();
+const service = await serviceOfFile();
 const partner = await service.register({ retry: [1] });
-afterAll(() => service.stop());
 
 test("no answer, no log line and no row shows a key, a card's token or a full card number", async () => {
   const shown: string[] = [];
@@ -40,10 +39,8 @@ test("no answer, no log line and no row shows a key, a card's token or a full ca
   // Successful work leaves traces, too: results, attempts, answers of the partner's server, parked ones.
   partner.server.answers({ status: 500, body: "no" });
   show(await partner.run(sale({ card: { token: declined } })));
-  const { body, text } = await partner.run(sale({ card: { token: approved } }));
+  const { id, body, text } = await partner.notify(sale({ card: { token: approved } }), "accepted");
   show({ text });
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
   show(await partner.call("GET", `/v1/notifications/${id}`));
   show(await partner.call("GET", "/v1/notifications"));
   show(await partner.call("GET", "/v1/self"));

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner } from "./support/service.ts";
+import { eventually, serviceOfFile, type TestPartner } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 const batch = { tid: "T0000001", mid: "M00000000000001", batchNo: "000017" };
 const entryOf = ({ reqId }: { reqId: string }) => ({ reqId, refNo: "417" });

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { client } from "@paybell/partner/client";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { reportedSale, sale } from "./support/commands.ts";
-import { eventually, startTestService, type TestPartner } from "./support/service.ts";
+import { eventually, serviceOfFile, type TestPartner } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 const terminal = { tid: "T0000001", mid: "M00000000000001" };
 

@@ -17,8 +17,7 @@ test("the page's statements find a notification that waits: its owner, its queue
   onTestFinished(() => service.stop());
   const partner = await service.register();
   partner.server.answersAlways(503);
-  const { body } = await partner.run(sale());
-  const { id } = body["notification"] as { id: string };
+  const { id } = await partner.notify(sale());
   const [state, queue, circuit] = await withAdmin(database.url, (client) =>
     eventually("its first attempt to be recorded", async () => {
       const found: (readonly unknown[])[] = [];

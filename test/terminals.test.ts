@@ -2,10 +2,9 @@ import { randomUUID } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
-import { startTestService, type TestPartner } from "./support/service.ts";
+import { serviceOfFile, startTestService, type TestPartner } from "./support/service.ts";
 
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 let terminals = 0;
 const newTid = () => {

@@ -1,14 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, serviceOfFile, type TestPartner } from "./support/service.ts";
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 interface Trouble {
   readonly partnerId: string;
@@ -37,9 +33,7 @@ function trouble(partner: TestPartner, isIt: (found: Trouble) => boolean): Promi
 const noTrouble = (partner: TestPartner) =>
   eventually("no trouble", async () => (await troubleOf(partner)).every((found) => found === null) || undefined);
 
-async function run(partner: TestPartner): Promise<string> {
-  return ((await partner.run(sale())).body["notification"] as { id: string }).id;
-}
+const run = async (partner: TestPartner) => (await partner.notify(sale())).id;
 
 /** Its times as the API writes them. */
 async function timesOf(id: string): Promise<Readonly<Record<"parkingAt" | "nextAttemptAt" | "since", string>>> {

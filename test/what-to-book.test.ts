@@ -6,12 +6,12 @@ import { client } from "@paybell/partner/client";
 import { reconcile } from "@paybell/partner/reconcile";
 import { sampleIpn } from "@paybell/partner/testing";
 import type { Client } from "pg";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { blocksOf } from "../scripts/sources/blocks.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { withAdmin } from "./support/database.ts";
-import { eventually, startTestService, type TestPartner } from "./support/service.ts";
+import { eventually, serviceOfFile, type TestPartner } from "./support/service.ts";
 
 interface Guide {
   readonly tables: string;
@@ -29,8 +29,7 @@ interface Guide {
 const guide = await readFile(join(import.meta.dirname, "../docs/partner/what-to-book.md"), "utf8");
 const code = blocksOf(guide).find(({ mark }) => mark === "file book.mjs")?.text ?? "";
 const { tables, books } = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as Guide;
-const service = await startTestService();
-afterAll(() => service.stop());
+const service = await serviceOfFile();
 
 /** The guide's tables, empty, and its functions, for one partner. */
 async function book<Result>(

@@ -34,11 +34,7 @@ afterAll(async () => {
   await Promise.all(hosts.map((host) => host.close()));
 });
 
-async function ok(...args: string[]) {
-  const ran = await line.run(args);
-  expect(ran.code, ran.stderr).toBe(0);
-  return ran;
-}
+const ok = (...args: string[]) => line.ok(...args);
 
 const heard = (nth: number) => hosts[nth]?.heard.filter(({ mti }) => mti === "0200").length;
 const at = (nth: number) => `127.0.0.1:${hosts[nth]?.port}`;

@@ -5,23 +5,16 @@ import { afterAll, expect, onTestFinished, test } from "vitest";
 import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "../support/commands.ts";
 import { lateTerminal, registerBank, settledLate } from "../support/late-settlement.ts";
-import { eventually, operatorToken, startTestService } from "../support/service.ts";
+import { eventually, operatorToken, serviceOfFile } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-const service = await startTestService();
+const service = await serviceOfFile();
 const partner = await service.register();
 const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
 line.write("partner.json", { baseUrl: service.baseUrl, partnerId: partner.id, ...partner.secrets });
-afterAll(async () => {
-  line.remove();
-  await service.stop();
-});
+afterAll(() => line.remove());
 
-async function ok(...args: string[]) {
-  const ran = await line.run(args);
-  expect(ran.code, ran.stderr).toBe(0);
-  return ran;
-}
+const ok = (...args: string[]) => line.ok(...args);
 
 test("a partner's statement of a day is printed, or written as CSV", async () => {
   const { body } = await partner.run(sale({ merchantTransId: "order-7" }));

@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable, Writable } from "node:stream";
+import { expect } from "vitest";
 import { type ExitCode, run } from "../../packages/cli/src/index.ts";
 
 export interface CommandResult {
@@ -52,6 +53,13 @@ export class CommandLine {
 
   run(args: readonly string[], start: StartOptions = {}): Promise<CommandResult> {
     return this.start(args, start).ended;
+  }
+
+  /** Runs a command that must succeed. */
+  async ok(...args: string[]): Promise<CommandResult> {
+    const ran = await this.run(args);
+    expect(ran.code, ran.stderr).toBe(0);
+    return ran;
   }
 
   start(args: readonly string[], start: StartOptions = {}): Running {

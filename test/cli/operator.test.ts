@@ -7,29 +7,20 @@ import { idTimeMs } from "../../packages/server/src/ids.ts";
 import { sale } from "../support/commands.ts";
 import { databaseUrl, queryHomes } from "../support/database.ts";
 import { spawnPaybell } from "../support/instance.ts";
-import { eventually, operatorToken, startTestService } from "../support/service.ts";
+import { eventually, operatorToken, serviceOfFile } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-const service = await startTestService();
+const service = await serviceOfFile();
 const partner = await service.register({ retry: [1] });
 const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
 line.write("partner.json", { baseUrl: service.baseUrl, partnerId: partner.id, ...partner.secrets });
-afterAll(async () => {
-  line.remove();
-  await service.stop();
-});
+afterAll(() => line.remove());
 
-async function ok(...args: string[]) {
-  const ran = await line.run(args);
-  expect(ran.code, ran.stderr).toBe(0);
-  return ran;
-}
+const ok = (...args: string[]) => line.ok(...args);
 
 /** A notification of the partner, once it has been accepted. */
 async function acceptedNotification(merchantTransId: string): Promise<string> {
-  const { body } = await partner.run(sale({ merchantTransId }));
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
+  const { id } = await partner.notify(sale({ merchantTransId }), "accepted");
   await partner.listed(id);
   return id;
 }
@@ -362,9 +353,7 @@ describe("the records of the operator", () => {
   test("status names a partner of which notifications are parked, and the partner sees why", async () => {
     const shop = await service.register({ name: "Parking", retry: [1] });
     shop.server.answersAlways(401);
-    const { body } = await shop.run(sale());
-    const { id } = body["notification"] as { id: string };
-    await shop.settled(id, "parked");
+    const { id } = await shop.notify(sale(), "parked");
     const why = /^ {2}Parking +answered 401 +since 2\S+ +1 parked +sent again when a person acts +\S+$/m;
     const own = await line.run(["status"], {
       env: { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_API_KEY: shop.secrets.apiKey },
@@ -376,8 +365,7 @@ describe("the records of the operator", () => {
     });
     expect(stdout).toMatch(why);
     shop.server.answersAlways(204);
-    const next = (await shop.run(sale())).body["notification"] as { id: string };
-    await shop.settled(next.id, "accepted");
+    await shop.notify(sale(), "accepted");
     const task =
       /^Waits for a person\n(?:.*\n)*? {2}Parking +answered 401 +since 2\S+ +1 parked +sent again when a person acts +others accepted, last at 2\S+ +\S+$/m;
     await eventually("it to be out of trouble", async () =>
@@ -427,8 +415,7 @@ describe("notifications", () => {
   test("list names the partner, the amount and the order; show says why what is pending is not sent", async () => {
     const shop = await service.register({ name: "Waiting Shop" });
     await service.operator("POST", `/operator/v1/partners/${shop.id}/pause`);
-    const { body } = await shop.run(sale({ merchantTransId: "order-7" }));
-    const { id } = body["notification"] as { id: string };
+    const { id } = await shop.notify(sale({ merchantTransId: "order-7" }));
     const { stdout } = await ok("notifications", "list", "--partner", shop.id);
     expect(stdout).toMatch(/Waiting Shop +SALE +150000 VND +order-7 /);
     const shown = await ok("notifications", "show", id);
@@ -486,9 +473,7 @@ describe("notifications", () => {
     }
 
     partner.server.answers(400, 400);
-    const { body } = await partner.run(sale());
-    const parked = (body["notification"] as { id: string }).id;
-    await partner.settled(parked, "parked");
+    const { id: parked } = await partner.notify(sale(), "parked");
     await eventually("the status to count it", async () => {
       const { stdout } = await ok("status");
       return stdout.includes("1 parked: paybell notifications list --state parked") ? true : undefined;
@@ -581,13 +566,10 @@ test("restore release takes the notifications of one partner, or the commands of
 test("restore release sends what the restore holds, and nothing that was parked otherwise", async () => {
   const shop = await service.register({ retry: [1] });
   shop.server.answersAlways(400);
-  const park = async () => {
-    const { body } = await shop.run(sale());
-    const { id } = body["notification"] as { id: string };
-    await shop.settled(id, "parked");
-    return id;
-  };
-  const [held, refused] = await Promise.all([park(), park()]);
+  const [{ id: held }, { id: refused }] = await Promise.all([
+    shop.notify(sale(), "parked"),
+    shop.notify(sale(), "parked"),
+  ]);
   // As if the first instance on a restored database had parked it.
   const hold = "UPDATE parked SET reason = 'restored' WHERE partner_id = $1 AND id = $2";
   await queryHomes(service.database, hold, [shop.id, held]);

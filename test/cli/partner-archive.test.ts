@@ -3,15 +3,12 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
 import { queryHomes } from "../support/database.ts";
-import { operatorToken, startTestService, type TestPartner } from "../support/service.ts";
+import { operatorToken, serviceOfFile, type TestPartner } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-const service = await startTestService();
+const service = await serviceOfFile();
 const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
-afterAll(async () => {
-  line.remove();
-  await service.stop();
-});
+afterAll(() => line.remove());
 
 async function stop(partner: TestPartner, how: "disable" | "pause"): Promise<void> {
   expect((await line.run(["partner", how, partner.id])).code).toBe(0);
@@ -25,13 +22,8 @@ async function aMinutePasses({ id }: TestPartner): Promise<void> {
   await queryHomes(service.database, text, [id]);
 }
 
-async function accepted(partner: TestPartner, change: Record<string, unknown> = {}): Promise<string> {
-  const { body, text, status } = await partner.run(sale(change));
-  expect(status, text).toBe(200);
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
-  return id;
-}
+const accepted = async (partner: TestPartner, change: Record<string, unknown> = {}) =>
+  (await partner.notify(sale(change), "accepted")).id;
 
 const settlement = () => ({ ...sale(), command: "SETTLEMENT" });
 

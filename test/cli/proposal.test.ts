@@ -1,23 +1,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { operatorToken, startTestService } from "../support/service.ts";
+import { operatorToken, serviceOfFile } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-const service = await startTestService({ env: { PAYBELL_KEY_PROPOSAL_MINUTES: "60" } });
+const service = await serviceOfFile({ env: { PAYBELL_KEY_PROPOSAL_MINUTES: "60" } });
 const partner = await service.register();
 const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
-for (const name of ["ada", "grace"]) await ok("operator", "add", name, "--role", "admin", "--out", `${name}.json`);
-afterAll(async () => {
-  line.remove();
-  await service.stop();
-});
-
-async function ok(...args: string[]) {
-  const ran = await line.run(args);
-  expect(ran.code, ran.stderr).toBe(0);
-  return ran;
-}
+for (const name of ["ada", "grace"]) await line.ok("operator", "add", name, "--role", "admin", "--out", `${name}.json`);
+afterAll(() => line.remove());
 
 const written = (name: string) =>
   JSON.parse(readFileSync(join(line.folder, `${name}.json`), "utf8")) as Readonly<Record<string, string>>;
@@ -43,7 +34,7 @@ test("a key is rotated once a second admin confirms; one alone gets instructions
   const confirmed = await as("grace", "proposal", "confirm", proposed.id, "--yes", "--out", "new-key.json");
   expect(confirmed.code, confirmed.stderr).toBe(0);
   expect(confirmed.stdout).not.toContain(secretIn("new-key"));
-  const shown = (await ok("partner", "show", partner.id, "--json")).json<{ keys: { kind: string }[] }>();
+  const shown = (await line.ok("partner", "show", partner.id, "--json")).json<{ keys: { kind: string }[] }>();
   expect(shown.keys.filter(({ kind }) => kind === "signingKey")).toHaveLength(2);
   const again = await as("grace", "proposal", "confirm", proposed.id, "--yes");
   expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("no such proposal")]);
@@ -87,7 +78,7 @@ test("lower protection of a partner, and the rule itself, take two as well", asy
   const proposed = (await as("ada", ...set, "--propose", "--json")).json<{ id: string }>();
   const confirmed = await as("grace", "proposal", "confirm", proposed.id, "--yes");
   expect([confirmed.code, confirmed.stdout]).toEqual([0, expect.stringContaining("changePartner")]);
-  const shown = await ok("partner", "show", partner.id, "--json");
+  const shown = await line.ok("partner", "show", partner.id, "--json");
   expect(shown.json()).toMatchObject({ settings: { cipher: "aes-256-cbc" } });
 
   const rule = ["proposal", "rule", "--minutes", "0"];

@@ -1,15 +1,12 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { scenarios } from "../../packages/cli/src/trigger.ts";
-import { startTestService } from "../support/service.ts";
+import { serviceOfFile } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-const service = await startTestService({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "1000" } });
+const service = await serviceOfFile({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "1000" } });
 const partner = await service.register();
 const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_API_KEY: partner.secrets.apiKey });
-afterAll(async () => {
-  line.remove();
-  await service.stop();
-});
+afterAll(() => line.remove());
 
 interface Triggered {
   readonly transaction: { readonly id: string; readonly command: string; readonly status: string };

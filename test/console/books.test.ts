@@ -14,7 +14,6 @@ import {
 } from "../support/service.ts";
 import { type ConsoleBrowser, cutTables, openBrowser, violationsInBothSchemes } from "./browser.ts";
 
-const limitMs = 300_000;
 const today = new Date().toISOString().slice(0, 10).replaceAll("-", "");
 const refIdOf = (traceNo: string) => `4170000${traceNo.slice(-5)}`;
 
@@ -93,7 +92,7 @@ beforeAll(async () => {
   await registerBank(service, host, partner, clearing);
   fileId = await postFile();
   browser = await openBrowser(service.baseUrl);
-}, limitMs);
+});
 afterAll(async () => {
   await browser.close();
   await service.stop();
@@ -116,87 +115,71 @@ async function fits(page: Page): Promise<void> {
 const rows = async (page: Page) =>
   (await page.locator("tbody tr").allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
 
-test(
-  "the page Clearing lists what differs, with both sides, and one is worked off with a reason",
-  async () => {
-    const page = await browser.open("/clearing", { token: operatorToken });
-    await page.getByRole("cell", { name: "Chargeback", exact: true }).waitFor();
-    const shown = await rows(page);
-    expect(shown).toHaveLength(5);
-    for (const text of [
-      /Missing here .*7,000 VND/,
-      /Missing there .*3,000 VND/,
-      /Different .*amount: 2,000 VND here, 2,500 VND there/,
-      /Different .*ERROR 51/,
-      /Chargeback .*1,000 VND 4837 no auth/,
-    ]) {
-      expect(shown).toContainEqual(expect.stringMatching(text));
-    }
-    await fits(page);
-    const row = page.getByRole("row", { name: /Missing here/ });
-    await row.getByRole("button", { name: "Resolve" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByRole("textbox").fill("the bank takes the line back");
-    await dialog.getByRole("button", { name: "Resolve" }).click();
-    await row.waitFor({ state: "detached" });
-    expect(await rows(page)).toHaveLength(4);
-    await page.getByRole("combobox", { name: "State" }).click();
-    await page.getByRole("option", { name: "Resolved" }).click();
-    await page.getByText("the bank takes the line back").waitFor();
-    await fits(page);
-  },
-  limitMs,
-);
+test("the page Clearing lists what differs, with both sides, and one is worked off with a reason", async () => {
+  const page = await browser.open("/clearing", { token: operatorToken });
+  await page.getByRole("cell", { name: "Chargeback", exact: true }).waitFor();
+  const shown = await rows(page);
+  expect(shown).toHaveLength(5);
+  for (const text of [
+    /Missing here .*7,000 VND/,
+    /Missing there .*3,000 VND/,
+    /Different .*amount: 2,000 VND here, 2,500 VND there/,
+    /Different .*ERROR 51/,
+    /Chargeback .*1,000 VND 4837 no auth/,
+  ]) {
+    expect(shown).toContainEqual(expect.stringMatching(text));
+  }
+  await fits(page);
+  const row = page.getByRole("row", { name: /Missing here/ });
+  await row.getByRole("button", { name: "Resolve" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox").fill("the bank takes the line back");
+  await dialog.getByRole("button", { name: "Resolve" }).click();
+  await row.waitFor({ state: "detached" });
+  expect(await rows(page)).toHaveLength(4);
+  await page.getByRole("combobox", { name: "State" }).click();
+  await page.getByRole("option", { name: "Resolved" }).click();
+  await page.getByText("the bank takes the line back").waitFor();
+  await fits(page);
+});
 
-test(
-  "a clearing file's page has its counts, its totals and its exceptions",
-  async () => {
-    const page = await browser.open("/clearing?tab=files", { token: operatorToken });
-    const link = page.getByRole("link", { name: /settlement of the bank\.csv/ });
-    await link.waitFor();
-    await fits(page);
-    await link.click();
-    await page.getByRole("cell", { name: "refund", exact: true }).waitFor();
-    await page.getByRole("cell", { name: "Chargeback", exact: true }).waitFor();
-    await fits(page);
-    expect(new URL(page.url()).pathname).toBe(`/console/clearing/${fileId}`);
-  },
-  limitMs,
-);
+test("a clearing file's page has its counts, its totals and its exceptions", async () => {
+  const page = await browser.open("/clearing?tab=files", { token: operatorToken });
+  const link = page.getByRole("link", { name: /settlement of the bank\.csv/ });
+  await link.waitFor();
+  await fits(page);
+  await link.click();
+  await page.getByRole("cell", { name: "refund", exact: true }).waitFor();
+  await page.getByRole("cell", { name: "Chargeback", exact: true }).waitFor();
+  await fits(page);
+  expect(new URL(page.url()).pathname).toBe(`/console/clearing/${fileId}`);
+});
 
-test(
-  "a settlement that the acquirer accepted after its abort is in doubt until the operator resolves it",
-  async () => {
-    const id = await settledLate(service, host, partner);
-    const page = await browser.open(`/settlements/${id}`, { token: operatorToken });
-    await page.getByText("In doubt: the acquirer settled it after it was aborted").waitFor();
-    await page.getByText("settlement late").waitFor();
-    await fits(page);
-    await page.getByRole("button", { name: "Resolve" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByRole("textbox").fill("the bank settled the first Sale only");
-    await dialog.getByRole("button", { name: "Resolve" }).click();
-    await page.getByText("settlement resolved").waitFor();
-    await page.getByText("In doubt: the acquirer settled it").waitFor({ state: "detached" });
-    expect(await page.getByRole("button", { name: "Resolve" }).count()).toBe(0);
-    await run({ command: "SETTLEMENT", ...lateTerminal });
-    await page.goto(`${browser.baseUrl}/console/money?tab=batches`);
-    await page.getByRole("cell", { name: lateTerminal.tid }).first().waitFor();
-    await fits(page);
-    await page.getByRole("cell", { name: lateTerminal.tid }).first().click();
-    await page.getByRole("heading", { name: /^Batch 0/ }).waitFor();
-    await page.locator("tbody tr").nth(4).waitFor();
-    await fits(page);
-  },
-  limitMs,
-);
+test("a settlement that the acquirer accepted after its abort is in doubt until the operator resolves it", async () => {
+  const id = await settledLate(service, host, partner);
+  const page = await browser.open(`/settlements/${id}`, { token: operatorToken });
+  await page.getByText("In doubt: the acquirer settled it after it was aborted").waitFor();
+  await page.getByText("settlement late").waitFor();
+  await fits(page);
+  await page.getByRole("button", { name: "Resolve" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox").fill("the bank settled the first Sale only");
+  await dialog.getByRole("button", { name: "Resolve" }).click();
+  await page.getByText("settlement resolved").waitFor();
+  await page.getByText("In doubt: the acquirer settled it").waitFor({ state: "detached" });
+  expect(await page.getByRole("button", { name: "Resolve" }).count()).toBe(0);
+  await run({ command: "SETTLEMENT", ...lateTerminal });
+  await page.goto(`${browser.baseUrl}/console/money?tab=batches`);
+  await page.getByRole("cell", { name: lateTerminal.tid }).first().waitFor();
+  await fits(page);
+  await page.getByRole("cell", { name: lateTerminal.tid }).first().click();
+  await page.getByRole("heading", { name: /^Batch 0/ }).waitFor();
+  await page.locator("tbody tr").nth(4).waitFor();
+  await fits(page);
+});
 
-test(
-  "a partner's statement has a line for each transaction, and its batches and settlements below",
-  async () => {
-    const page = await browser.open("/?tab=statements", { token: partner.secrets.apiKey });
-    await page.getByRole("cell", { name: "order-1000", exact: true }).waitFor();
-    await fits(page);
-  },
-  limitMs,
-);
+test("a partner's statement has a line for each transaction, and its batches and settlements below", async () => {
+  const page = await browser.open("/?tab=statements", { token: partner.secrets.apiKey });
+  await page.getByRole("cell", { name: "order-1000", exact: true }).waitFor();
+  await fits(page);
+});

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import axe from "axe-core";
 import { type Browser, type Page, chromium as playwright } from "playwright-core";
-import { onTestFinished } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
 import { type SpokenProcess, spawnPaybell } from "../support/instance.ts";
 import { freePort } from "../support/ports.ts";
+import { serviceOfFile, type WholeService } from "../support/service.ts";
 
 /** A headless browser at the console of a service. */
 export interface ConsoleBrowser {
@@ -16,6 +17,8 @@ export interface ConsoleBrowser {
   open(path: string, options?: OpenOptions): Promise<Page>;
   /** The same, and nothing is loaded yet. */
   newPage(options?: OpenOptions): Promise<Page>;
+  /** One that stays until the browser is closed, for tests that only look. */
+  pageOfFile(): Promise<Page>;
   close(): Promise<void>;
 }
 
@@ -69,6 +72,14 @@ export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<Console
   };
 }
 
+/** A service, and a browser at its console, for the tests of a file. */
+export async function consoleOfFile(): Promise<{ readonly service: WholeService; readonly browser: ConsoleBrowser }> {
+  const service = await serviceOfFile();
+  const browser = await openBrowser(service.baseUrl);
+  afterAll(() => browser.close());
+  return { service, browser };
+}
+
 export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
   if (!existsSync(builtPages)) throw new Error("the console's pages are not built: `npm run console` builds them");
   const browser: Browser = await playwright.launch({
@@ -76,20 +87,25 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
     args: ["--no-sandbox", "--disable-gpu"],
     timeout: startMs,
   });
-  const newPage = async ({ width = 1280, scheme = "light", token, timeZone = "UTC" }: OpenOptions = {}) => {
+  const pageOfFile = async ({ width = 1280, scheme = "light", token, timeZone = "UTC" }: OpenOptions = {}) => {
     const viewport = { width, height: width < 500 ? 844 : 800 };
     const here = { locale: "en-GB", timezoneId: timeZone };
     const context = await browser.newContext({ viewport, colorScheme: scheme, ...here });
-    // An open page continues to ask the service.
-    onTestFinished(() => context.close());
     if (token !== undefined) await context.request.post(`${baseUrl}/console/session`, { data: { token } });
     const page = await context.newPage();
     page.setDefaultTimeout(120_000);
     return page;
   };
+  const newPage = async (options?: OpenOptions) => {
+    const page = await pageOfFile(options);
+    // An open page continues to ask the service.
+    onTestFinished(() => page.context().close());
+    return page;
+  };
   return {
     baseUrl,
     newPage,
+    pageOfFile: () => pageOfFile(),
     async open(path, options) {
       const page = await newPage(options);
       await page.goto(`${baseUrl}/console${path}`);

@@ -1,22 +1,11 @@
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
-import { type ConsoleBrowser, openBrowser, violationsInBothSchemes } from "./browser.ts";
+import { describe, expect, test } from "vitest";
+import { consoleOfFile, violationsInBothSchemes } from "./browser.ts";
 
-let service: WholeService;
-let browser: ConsoleBrowser;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  browser = await openBrowser(service.baseUrl);
-  partner = await service.register({ name: "Filled in", callBackUrlChange: "partner" });
-});
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-});
-
-const limitMs = 300_000;
+const { service, browser } = await consoleOfFile();
+const partner = await service.register({ name: "Filled in", callBackUrlChange: "partner" });
+// Nothing is changed by wrong input: one loads the console's code once for all forms.
+const operators = await browser.pageOfFile();
 
 interface Case {
   readonly form: string;
@@ -36,6 +25,13 @@ interface Case {
 const ofPartner = (tab: string) => () => `/partners/${partner.id}?tab=${tab}`;
 
 const cases: readonly Case[] = [
+  {
+    form: "a registration",
+    path: () => "/partners/new",
+    wrong: { Name: "A shop", "Callback URL": "ftp://shop.example", "Callback addresses": "203.0.113.0/24" },
+    submit: "Register",
+    says: { "Callback URL": /callBackUrl is not an absolute https:\/\/ URL/ },
+  },
   {
     form: "an operator",
     path: () => "/operators",
@@ -161,7 +157,8 @@ describe("wrong input", () => {
   test.each(cases)(
     "in the form of $form is refused beside the field it is in",
     async ({ path, isOwn, opens, wrong, submit, confirms, says }) => {
-      const page = await browser.open(path(), isOwn === true ? { token: partner.secrets.apiKey } : {});
+      const page = isOwn === true ? await browser.newPage({ token: partner.secrets.apiKey }) : operators;
+      await page.goto(`${browser.baseUrl}/console${path()}`);
       if (opens !== undefined) await page.getByRole("button", { name: opens }).first().click();
       for (const [name, text] of Object.entries(wrong)) await field(page, name).fill(text);
       if (opens === undefined) await page.getByRole("button", { name: submit, exact: true }).click();
@@ -169,43 +166,35 @@ describe("wrong input", () => {
         await page.getByRole("dialog").getByRole("button", { name: submit, exact: true }).click();
       await page.locator('[aria-invalid="true"]').first().waitFor();
       for (const [name, problem] of Object.entries(says)) expect(await saidAt(page, name), name).toMatch(problem);
+      for (const [name, text] of Object.entries(wrong)) expect(await field(page, name).inputValue(), name).toBe(text);
       expect(await page.locator('[aria-invalid="true"]').count()).toBe(Object.keys(says).length);
     },
-    limitMs,
   );
 });
 
 describe("an action that found nothing to do", () => {
-  test(
-    "says so: settings that are as they were, and a rule that holds already",
-    async () => {
-      const page = await browser.open(`/partners/${partner.id}?tab=settings`);
-      await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("There is nothing to save").waitFor();
-      await page.goto(`${browser.baseUrl}/console/proposals`);
-      await page.getByRole("textbox", { name: "Minutes to confirm" }).fill("0");
-      await page.getByRole("button", { name: "Change" }).click();
-      await page.getByText("There is nothing to change").waitFor();
-      await page.goto(`${browser.baseUrl}/console/parked?partner=${partner.id}`);
-      await page.getByText("There is none to send").waitFor();
-      await page.keyboard.press("/");
-      await page.keyboard.press("Enter");
-      await page.getByText("Nothing to search for").waitFor();
-    },
-    limitMs,
-  );
+  test("says so: settings that are as they were, and a rule that holds already", async () => {
+    const page = await browser.open(`/partners/${partner.id}?tab=settings`);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("There is nothing to save").waitFor();
+    await page.goto(`${browser.baseUrl}/console/proposals`);
+    await page.getByRole("textbox", { name: "Minutes to confirm" }).fill("0");
+    await page.getByRole("button", { name: "Change" }).click();
+    await page.getByText("There is nothing to change").waitFor();
+    await page.goto(`${browser.baseUrl}/console/parked?partner=${partner.id}`);
+    await page.getByText("There is none to send").waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.press("Enter");
+    await page.getByText("Nothing to search for").waitFor();
+  });
 });
 
-test(
-  "an operator names who gets a partner's messages, and the partner sees it",
-  async () => {
-    const page = await browser.open(`/partners/${partner.id}?tab=settings`);
-    await page.getByRole("textbox", { name: "By webhook to" }).fill(`${partner.server.url}/messages`);
-    await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("It holds for what is queued, too").waitFor();
-    expect(await violationsInBothSchemes(page)).toEqual([]);
-    const own = await browser.open("/?tab=settings", { token: partner.secrets.apiKey });
-    await own.getByText(`${partner.server.url}/messages`).waitFor();
-  },
-  limitMs,
-);
+test("an operator names who gets a partner's messages, and the partner sees it", async () => {
+  const page = await browser.open(`/partners/${partner.id}?tab=settings`);
+  await page.getByRole("textbox", { name: "By webhook to" }).fill(`${partner.server.url}/messages`);
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("It holds for what is queued, too").waitFor();
+  expect(await violationsInBothSchemes(page)).toEqual([]);
+  const own = await browser.open("/?tab=settings", { token: partner.secrets.apiKey });
+  await own.getByText(`${partner.server.url}/messages`).waitFor();
+});

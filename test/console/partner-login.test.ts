@@ -1,21 +1,9 @@
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
-import { type ConsoleBrowser, openBrowser, violationsInBothSchemes } from "./browser.ts";
+import { consoleOfFile, violationsInBothSchemes } from "./browser.ts";
 
-const limitMs = 300_000;
-
-let service: WholeService;
-let browser: ConsoleBrowser;
-beforeAll(async () => {
-  service = await startTestService();
-  browser = await openBrowser(service.baseUrl);
-});
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-});
+const { service, browser } = await consoleOfFile();
 
 /** Everything that the page sends from now on: addresses, headers and bodies. */
 function sentBy(page: Page): string[] {
@@ -24,13 +12,6 @@ function sentBy(page: Page): string[] {
     sent.push(`${request.url()} ${JSON.stringify(request.headers())} ${request.postData() ?? ""}`);
   });
   return sent;
-}
-
-async function delivered(partner: TestPartner): Promise<string> {
-  const { body } = await partner.run(sale({ merchantTransId: "decrypted-17" }));
-  const { id } = body["notification"] as { id: string };
-  await partner.settled(id, "accepted");
-  return id;
 }
 
 describe("a partner's IPN", () => {
@@ -43,7 +24,7 @@ describe("a partner's IPN", () => {
     "is decrypted in the browser by its own key, which is sent nowhere: $cipher, $encoding",
     async (sealing) => {
       const partner = await service.register({ name: "Reader", ...sealing });
-      const id = await delivered(partner);
+      const { id } = await partner.notify(sale({ merchantTransId: "decrypted-17" }), "accepted");
       const page = await browser.open(`/notifications/${id}`, { token: partner.secrets.apiKey });
       const sent = sentBy(page);
       const field = page.getByRole("textbox", { name: "Your encryption key" });
@@ -61,80 +42,71 @@ describe("a partner's IPN", () => {
       expect(sent.filter((text) => text.includes(partner.secrets.encryptionKey.slice(0, 20)))).toEqual([]);
       expect(await violationsInBothSchemes(page)).toEqual([]);
     },
-    limitMs,
   );
 });
 
 describe("a partner's keys", () => {
-  test(
-    "are rotated by the partner itself, and its API keys added and revoked, with what is wrong at its field",
-    async () => {
-      const partner = await service.register({ name: "Own keys" });
-      const page = await browser.open("/?tab=keys", { token: partner.secrets.apiKey });
-      await page
-        .getByRole("row", { name: /^Encryption key/ })
-        .getByRole("button", { name: "Rotate" })
-        .click();
-      await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
-      await page.getByText("The new encryption key, shown only once").waitFor();
-      await page
-        .getByRole("row", { name: /^Encryption key/ })
-        .nth(1)
-        .waitFor();
-      const name = page.getByRole("textbox", { name: "Name" });
-      await name.fill("till");
-      await page.getByRole("checkbox", { name: /^read/ }).uncheck();
-      await page.getByRole("button", { name: "Add" }).click();
-      await page.getByText("scopes must name at least one").waitFor();
-      await page.getByRole("checkbox", { name: /^pull/ }).check();
-      await page.getByRole("button", { name: "Add" }).click();
-      await page.getByText("The API key “till”, shown only once").waitFor();
-      const row = page.getByRole("row", { name: /“till” pull/ });
-      await row.getByText("In use").waitFor();
-      expect(await violationsInBothSchemes(page)).toEqual([]);
-      await row.getByRole("button", { name: "Revoke" }).click();
-      await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
-      await row.getByText("Ended").waitFor();
-    },
-    limitMs,
-  );
+  test("are rotated by the partner itself, and its API keys added and revoked, with what is wrong at its field", async () => {
+    const partner = await service.register({ name: "Own keys" });
+    const page = await browser.open("/?tab=keys", { token: partner.secrets.apiKey });
+    await page
+      .getByRole("row", { name: /^Encryption key/ })
+      .getByRole("button", { name: "Rotate" })
+      .click();
+    await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
+    await page.getByText("The new encryption key, shown only once").waitFor();
+    await page
+      .getByRole("row", { name: /^Encryption key/ })
+      .nth(1)
+      .waitFor();
+    const name = page.getByRole("textbox", { name: "Name" });
+    await name.fill("till");
+    await page.getByRole("checkbox", { name: /^read/ }).uncheck();
+    await page.getByRole("button", { name: "Add" }).click();
+    await page.getByText("scopes must name at least one").waitFor();
+    await page.getByRole("checkbox", { name: /^pull/ }).check();
+    await page.getByRole("button", { name: "Add" }).click();
+    await page.getByText("The API key “till”, shown only once").waitFor();
+    const row = page.getByRole("row", { name: /“till” pull/ });
+    await row.getByText("In use").waitFor();
+    expect(await violationsInBothSchemes(page)).toEqual([]);
+    await row.getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await row.getByText("Ended").waitFor();
+  });
 });
 
 describe("a link to a partner's pages", () => {
-  test(
-    "opens them to read, says by whom and for how long, and ends when it is revoked",
-    async () => {
-      const partner = await service.register({ name: "Shown", callingAddresses: ["203.0.113.0/24"] });
-      const operators = await browser.open(`/partners/${partner.id}`);
-      await operators.getByRole("button", { name: "Share a view" }).click();
-      const dialog = operators.getByRole("dialog");
-      const minutes = dialog.getByLabel("Minutes");
-      await minutes.fill("61");
-      await dialog.getByRole("button", { name: "Make the link" }).click();
-      await dialog.getByText(/minutes must be/).waitFor();
-      await minutes.fill("30");
-      await dialog.getByRole("button", { name: "Make the link" }).click();
-      const link = await dialog.getByLabel("Link", { exact: true }).inputValue();
-      const token = link.slice(link.indexOf("#view=") + "#view=".length);
+  test("opens them to read, says by whom and for how long, and ends when it is revoked", async () => {
+    const partner = await service.register({ name: "Shown", callingAddresses: ["203.0.113.0/24"] });
+    const operators = await browser.open(`/partners/${partner.id}`);
+    await operators.getByRole("button", { name: "Share a view" }).click();
+    const dialog = operators.getByRole("dialog");
+    const minutes = dialog.getByLabel("Minutes");
+    await minutes.fill("61");
+    await dialog.getByRole("button", { name: "Make the link" }).click();
+    await dialog.getByText(/minutes must be/).waitFor();
+    await minutes.fill("30");
+    await dialog.getByRole("button", { name: "Make the link" }).click();
+    const link = await dialog.getByLabel("Link", { exact: true }).inputValue();
+    const token = link.slice(link.indexOf("#view=") + "#view=".length);
 
-      const page = await browser.open(`/#view=${token}`, { token: "nobody's" });
-      await page.getByRole("heading", { name: "Shown" }).waitFor();
-      expect(page.url()).not.toContain(token);
-      await page.getByText("bootstrap shows you the pages of Shown").waitFor();
-      expect(await page.getByRole("button", { name: "Send a test IPN" }).count()).toBe(0);
-      await page.getByRole("tab", { name: "Keys" }).click();
-      await page.getByRole("row", { name: /^Signing key/ }).waitFor();
-      expect(await page.getByRole("button", { name: "Rotate" }).count()).toBe(0);
-      expect(await page.getByRole("button", { name: "Add" }).count()).toBe(0);
-      expect(await violationsInBothSchemes(page)).toEqual([]);
+    const page = await browser.open(`/#view=${token}`, { token: "nobody's" });
+    await page.getByRole("heading", { name: "Shown" }).waitFor();
+    expect(page.url()).not.toContain(token);
+    await page.getByText("bootstrap shows you the pages of Shown").waitFor();
+    expect(await page.getByRole("button", { name: "Send a test IPN" }).count()).toBe(0);
+    await page.getByRole("tab", { name: "Keys" }).click();
+    await page.getByRole("row", { name: /^Signing key/ }).waitFor();
+    expect(await page.getByRole("button", { name: "Rotate" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Add" }).count()).toBe(0);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
 
-      await dialog.getByRole("button", { name: "Revoke it" }).click();
-      await dialog.getByText("It is revoked").waitFor();
-      await page.getByRole("tab", { name: "Catch-up" }).click();
-      await page.getByText("Your session has ended").waitFor();
-      const late = await browser.open(`/#view=${token}`, { token: "nobody's" });
-      await late.getByText("The link has expired, or was revoked").waitFor();
-    },
-    limitMs,
-  );
+    await dialog.getByRole("button", { name: "Revoke it" }).click();
+    await dialog.getByText("It is revoked").waitFor();
+    await page.getByRole("tab", { name: "Catch-up" }).click();
+    await page.getByText("Your session has ended").waitFor();
+    const late = await browser.open(`/#view=${token}`, { token: "nobody's" });
+    await late.getByText("The link has expired, or was revoked").waitFor();
+  });
 });

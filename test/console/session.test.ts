@@ -1,23 +1,9 @@
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestService, type WholeService } from "../support/service.ts";
-import { type ConsoleBrowser, openBrowser } from "./browser.ts";
+import { expect, test } from "vitest";
+import { consoleOfFile } from "./browser.ts";
 
-let service: WholeService;
-let browser: ConsoleBrowser;
-let annas: string;
-let bens: string;
-beforeAll(async () => {
-  service = await startTestService();
-  browser = await openBrowser(service.baseUrl);
-  [annas, bens] = [await tokenOf("anna"), await tokenOf("ben")];
-});
-afterAll(async () => {
-  await browser.close();
-  await service.stop();
-});
-
-const limitMs = 300_000;
+const { service, browser } = await consoleOfFile();
+const [annas, bens] = [await tokenOf("anna"), await tokenOf("ben")];
 
 async function tokenOf(name: string): Promise<string> {
   return String((await service.operator("POST", "/operator/v1/operators", { name, role: "admin" })).body["token"]);
@@ -25,83 +11,68 @@ async function tokenOf(name: string): Promise<string> {
 
 const signedInAs = (page: Page, name: string) => page.getByRole("button", { name: `Signed in as ${name}` });
 
-test(
-  "a sign-out that failed is said, and the person is still signed in; tried again, it succeeds",
-  async () => {
-    const page = await browser.open("/partners", { token: annas });
-    await page.route("**/console/session", (route) =>
-      route.request().method() === "DELETE" ? route.abort() : route.continue(),
-    );
-    await signedInAs(page, "anna").click();
-    await page.getByRole("menuitem", { name: "Sign out" }).click();
-    const dialog = page.getByRole("dialog", { name: "You may still be signed in" });
-    await dialog.getByText("The service cannot be reached.").waitFor();
-    await page.unroute("**/console/session");
-    await dialog.getByRole("button", { name: "Try again" }).click();
-    await page.getByLabel("Token").waitFor();
-    expect((await page.context().request.get(`${browser.baseUrl}/console/session`)).status()).toBe(401);
-  },
-  limitMs,
-);
+test("a sign-out that failed is said, and the person is still signed in; tried again, it succeeds", async () => {
+  const page = await browser.open("/partners", { token: annas });
+  await page.route("**/console/session", (route) =>
+    route.request().method() === "DELETE" ? route.abort() : route.continue(),
+  );
+  await signedInAs(page, "anna").click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  const dialog = page.getByRole("dialog", { name: "You may still be signed in" });
+  await dialog.getByText("The service cannot be reached.").waitFor();
+  await page.unroute("**/console/session");
+  await dialog.getByRole("button", { name: "Try again" }).click();
+  await page.getByLabel("Token").waitFor();
+  expect((await page.context().request.get(`${browser.baseUrl}/console/session`)).status()).toBe(401);
+});
 
-test(
-  "when a session has ended, the same person finds what was typed, and another person does not",
-  async () => {
-    const page = await browser.open("/partners/new", { token: annas });
-    const name = page.getByRole("textbox", { name: "Name" });
-    const endAndSignIn = async (token: string) => {
-      await page.getByLabel("Callback addresses").fill("203.0.113.0/24");
-      await page.context().clearCookies();
-      await page.getByRole("button", { name: "Register" }).click();
-      await page.getByText("Your session has ended").waitFor();
-      await page.getByLabel("Token").fill(token);
-      await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByText("Your session has ended").waitFor({ state: "hidden" });
-    };
-    await name.fill("Anna's draft");
-    await endAndSignIn(annas);
-    expect(await name.inputValue()).toBe("Anna's draft");
-    await endAndSignIn(bens);
-    await signedInAs(page, "ben").waitFor();
-    expect(await name.inputValue()).toBe("");
-  },
-  limitMs,
-);
-
-test(
-  "when another partner signs in on the page, nothing of the one before is shown",
-  async () => {
-    const [first, second] = [await service.register({ name: "First shop" }), await service.register({ name: "Other" })];
-    const page = await browser.open("/", { token: first.secrets.apiKey });
-    const shop = page.getByRole("heading", { name: "First shop" });
-    await shop.waitFor();
+test("when a session has ended, the same person finds what was typed, and another person does not", async () => {
+  const page = await browser.open("/partners/new", { token: annas });
+  const name = page.getByRole("textbox", { name: "Name" });
+  const endAndSignIn = async (token: string) => {
+    await page.getByLabel("Callback addresses").fill("203.0.113.0/24");
     await page.context().clearCookies();
+    await page.getByRole("button", { name: "Register" }).click();
     await page.getByText("Your session has ended").waitFor();
-    const held = Promise.withResolvers<void>();
-    await page.route("**/v1/self", (route) => held.promise.then(() => route.continue()));
-    await page.getByLabel("Token").fill(second.secrets.apiKey);
+    await page.getByLabel("Token").fill(token);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await signedInAs(page, "Other").waitFor();
-    expect(await shop.count()).toBe(0);
-    held.resolve();
-    await page.getByRole("heading", { name: "Other" }).waitFor();
-  },
-  limitMs,
-);
+    await page.getByText("Your session has ended").waitFor({ state: "hidden" });
+  };
+  await name.fill("Anna's draft");
+  await endAndSignIn(annas);
+  expect(await name.inputValue()).toBe("Anna's draft");
+  expect(page.url()).toMatch(/\/partners\/new$/);
+  await endAndSignIn(bens);
+  await signedInAs(page, "ben").waitFor();
+  expect(await name.inputValue()).toBe("");
+});
 
-test(
-  "a page does not act for a person who signed in beside it: it shows that person first",
-  async () => {
-    const page = await browser.open("/partners/new", { token: annas });
-    await page.clock.install();
-    await page.reload();
-    const name = page.getByRole("textbox", { name: "Name" });
-    await name.fill("Anna's draft");
-    // Another tab: the browser's cookie is Ben's now.
-    await page.context().request.post(`${browser.baseUrl}/console/session`, { data: { token: bens } });
-    await page.clock.fastForward("05:01");
-    await signedInAs(page, "ben").waitFor();
-    expect(await name.inputValue()).toBe("");
-  },
-  limitMs,
-);
+test("when another partner signs in on the page, nothing of the one before is shown", async () => {
+  const [first, second] = [await service.register({ name: "First shop" }), await service.register({ name: "Other" })];
+  const page = await browser.open("/", { token: first.secrets.apiKey });
+  const shop = page.getByRole("heading", { name: "First shop" });
+  await shop.waitFor();
+  await page.context().clearCookies();
+  await page.getByText("Your session has ended").waitFor();
+  const held = Promise.withResolvers<void>();
+  await page.route("**/v1/self", (route) => held.promise.then(() => route.continue()));
+  await page.getByLabel("Token").fill(second.secrets.apiKey);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await signedInAs(page, "Other").waitFor();
+  expect(await shop.count()).toBe(0);
+  held.resolve();
+  await page.getByRole("heading", { name: "Other" }).waitFor();
+});
+
+test("a page does not act for a person who signed in beside it: it shows that person first", async () => {
+  const page = await browser.open("/partners/new", { token: annas });
+  await page.clock.install();
+  await page.reload();
+  const name = page.getByRole("textbox", { name: "Name" });
+  await name.fill("Anna's draft");
+  // Another tab: the browser's cookie is Ben's now.
+  await page.context().request.post(`${browser.baseUrl}/console/session`, { data: { token: bens } });
+  await page.clock.fastForward("05:01");
+  await signedInAs(page, "ben").waitFor();
+  expect(await name.inputValue()).toBe("");
+});

@@ -1,18 +1,12 @@
 import { hmacKey, openAndVerify, sealingKey } from "@paybell/contract";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+import { serviceOfFile } from "../support/service.ts";
 
 const entries = 50_000;
 
-let service: WholeService;
-let large: TestPartner;
-let small: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  [large, small] = await Promise.all([service.register(), service.register()]);
-});
-afterAll(() => service.stop());
+const service = await serviceOfFile();
+const [large, small] = await Promise.all([service.register(), service.register()]);
 
 function reportedSettlement(partnerId: string): Record<string, unknown> {
   const settlementList = Array.from({ length: entries }, (_, at) => ({ reqId: `5f0c2a${at}`, refNo: String(at) }));

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
 import { holdAnswers } from "../support/held-answers.ts";
-import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+import { serviceOfFile } from "../support/service.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  // The time for deliveries is no bound for commands.
-  service = await startTestService({ env: { PAYBELL_DRAIN_TIMEOUT_MS: "0" } });
-  partner = await service.register();
-});
-afterAll(() => service.stop());
+// The time for deliveries is no bound for commands.
+const service = await serviceOfFile({ env: { PAYBELL_DRAIN_TIMEOUT_MS: "0" } });
+const partner = await service.register();
 
 test("a stop refuses commands, ends those that run, and then closes the link to the acquirer", async () => {
   const { acquirer } = service;

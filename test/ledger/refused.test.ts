@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { type HttpAnswer, startTestService } from "../support/service.ts";
+import { type HttpAnswer, serviceOfFile } from "../support/service.ts";
 
-const service = await startTestService();
+const service = await serviceOfFile();
 const partner = await service.register();
-afterAll(() => service.stop());
 
 const voidOf = (transactionId: unknown) => ({ command: "VOID", reqId: randomUUID(), transactionId });
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { headerNames } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
+import { afterAll } from "vitest";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { type InstanceRole, type Service, startService } from "../../packages/server/src/app.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
@@ -70,6 +71,8 @@ export interface TestPartner {
   readonly server: PartnerServer;
   call(method: string, path: string, call?: HttpCall): Promise<HttpAnswer>;
   run(command: Readonly<Record<string, unknown>>, headers?: Readonly<Record<string, string>>): Promise<HttpAnswer>;
+  /** Runs a command that is notified. @returns also the id of the notification, which has the state by then; default: any */
+  notify(command: Readonly<Record<string, unknown>>, state?: string): Promise<HttpAnswer & { readonly id: string }>;
   /** Its notification once it has the state. */
   settled(notificationId: string, state: string): Promise<Readonly<Record<string, unknown>>>;
   /** Once a pull lists it: every older transaction of the database server has ended, those of other tests too. */
@@ -119,18 +122,28 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
     server.opensWith(keys);
     const call = (method: string, path: string, how: HttpCall = {}) =>
       callHttp(baseUrl, method, path, { key: secrets.apiKey, ...how });
+    const run: TestPartner["run"] = (command, headers = {}) =>
+      untilAccepted(() => call("POST", "/v1/commands", { json: command, headers }));
+    const settled: TestPartner["settled"] = (notificationId, state) =>
+      eventually(`notification ${notificationId} to be ${state}`, async () => {
+        const { body: found } = await call("GET", `/v1/notifications/${notificationId}`);
+        return found["state"] === state ? found : undefined;
+      });
     return {
       id,
       secrets,
       keys,
       server,
       call,
-      run: (command, headers = {}) => untilAccepted(() => call("POST", "/v1/commands", { json: command, headers })),
-      settled: (notificationId, state) =>
-        eventually(`notification ${notificationId} to be ${state}`, async () => {
-          const { body: found } = await call("GET", `/v1/notifications/${notificationId}`);
-          return found["state"] === state ? found : undefined;
-        }),
+      run,
+      async notify(command, state) {
+        const answer = await run(command);
+        const notification = answer.body["notification"] as { readonly id: string } | null | undefined;
+        if (!notification) throw new Error(`it has no notification: ${answer.status} ${answer.text}`);
+        if (state !== undefined) await settled(notification.id, state);
+        return { ...answer, id: notification.id };
+      },
+      settled,
       listed: (notificationId) =>
         eventually(`notification ${notificationId} to be listed`, async () => {
           const { body: page } = await call("GET", "/v1/notifications?limit=500");
@@ -246,6 +259,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       if (options.database === undefined) await database.drop();
     },
   };
+}
+
+/** The same for the tests of a file: it stops after them. */
+export async function serviceOfFile(options: TestServiceOptions = {}): Promise<WholeService> {
+  const service = await startTestService(options);
+  afterAll(() => service.stop());
+  return service;
 }
 
 /** As long as a machine with other work may take: a test ends soon after. */
