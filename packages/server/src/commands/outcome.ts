@@ -1,5 +1,13 @@
 import type { Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
+import {
+  approvedCode,
+  malfunctionCode,
+  noAnswerCode,
+  notSentCode,
+  partialCode,
+  responseCodePattern,
+} from "../response-codes.ts";
 import { broken, delimiterProblem, replaceUnsendable } from "./rules.ts";
 
 export interface AcquirerReply {
@@ -48,13 +56,6 @@ export interface Judgement {
   readonly warnings: readonly FieldProblem[];
 }
 
-const noAnswerCode = "68";
-const notSentCode = "91";
-const malfunctionCode = "96";
-const successCode = "00";
-const partialCode = "10";
-
-const codePattern = /^[0-9A-Za-z]{2}$/;
 const silence = { approveCode: "", refId: "", tc: "" };
 
 /**
@@ -82,16 +83,16 @@ function failed(isoResponseCode: string, reverse: boolean, warnings: readonly Fi
 function accepted({ answer, allowPartial }: Extract<AcquirerOutcome, { readonly kind: "answered" }>): AcquirerReply {
   const { approvedMinor: _, ...all } = answer;
   if (allowPartial !== true || answer.approvedMinor === undefined || answer.responseCode !== partialCode) return all;
-  return { ...answer, responseCode: successCode };
+  return { ...answer, responseCode: approvedCode };
 }
 
 function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, signing: Signing): Judgement {
   const { responseCode, approvedMinor } = answer;
-  if (!codePattern.test(responseCode)) {
+  if (!responseCodePattern.test(responseCode)) {
     // Its meaning is unknown. Reversing a declined one does no harm; not reversing an approval does.
     return failed(malfunctionCode, true, [broken("isoResponseCode", "invalid_value", "from the acquirer is no code")]);
   }
-  const success = responseCode === successCode;
+  const success = responseCode === approvedCode;
   const texts = {
     approveCode: replaceUnsendable(answer.approveCode),
     refId: replaceUnsendable(answer.refId),

@@ -1,3 +1,4 @@
+import { approvedCode, duplicateCode, unknownCode } from "../response-codes.ts";
 import type { TransactionStart } from "./card-facts.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
 import type { ReversalRequest } from "./request.ts";
@@ -11,13 +12,6 @@ export interface ReversedOriginal {
   readonly mid: string;
   readonly traceNo: string;
 }
-
-const reversedCode = "00";
-/** No such record: the host that answers does not know the original, now. */
-export const unknownCode = "25";
-
-/** A duplicate: the host has processed an earlier try, whose answer was lost. */
-const duplicateCode = "94";
 
 /**
  * The acquirer, or a system behind it, cannot process it now: in progress, repeat, no answer, cut-over, unavailable,
@@ -48,7 +42,7 @@ export interface ReversalTry {
 export function reversalStateAfter(outcome: AcquirerOutcome, how: ReversalTry): ReversalEnding {
   if (outcome.kind !== "answered") return "pending";
   const { responseCode } = outcome.answer;
-  if (responseCode === reversedCode) return "done";
+  if (responseCode === approvedCode) return "done";
   if (responseCode === unknownCode) return afterUnknown(how);
   if (responseCode === duplicateCode && how.tries > 1) return afterDuplicate(how);
   return againCodes.has(responseCode) ? "pending" : "parked";
@@ -86,6 +80,6 @@ export function beginReversal(
  * a command that has not arrived does: it is recorded, and its reqId is refused when it arrives.
  */
 export function succeedReversal(begun: SystemFacts): CompletedSystemCommand {
-  const fields = { ...begun.fields, status: "SUCCESS", isoResponseCode: "00" };
+  const fields = { ...begun.fields, status: "SUCCESS", isoResponseCode: approvedCode };
   return { state: "SUCCESS", facts: { ...begun, fields }, warnings: [] };
 }

@@ -1,5 +1,6 @@
 import { type Command, currencyDecimals, isCharging, type SettlementEntry } from "@paybell/contract";
 import type { SettlementFacts } from "../ipn/facts.ts";
+import { approvedCode } from "../response-codes.ts";
 import { formatAmount } from "./amount.ts";
 import type { TransactionStart } from "./card-facts.ts";
 import type { SettlementRequest } from "./request.ts";
@@ -73,7 +74,7 @@ export function freezeSettlement(
  */
 export function completeSettlement(frozen: SettlementFacts, outcome: SettlementOutcome): CompletedSettlement {
   const state = outcome.settled ? "SUCCESS" : "ERROR";
-  const isoResponseCode = outcome.settled ? "00" : outcome.code;
+  const isoResponseCode = outcome.settled ? approvedCode : outcome.code;
   const { refId = "", settlementDate = "" } = outcome;
   const fields = { ...frozen.fields, status: state, isoResponseCode, refId, settlementDate };
   return { state, facts: { ...frozen, fields, settlementList: outcome.settled ? frozen.settlementList : [] } };

@@ -22,6 +22,7 @@ import type { Metrics } from "../metrics.ts";
 import { registeredUrl } from "../notification.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
+import { approvedCode } from "../response-codes.ts";
 import { CommandSlots } from "./command-slots.ts";
 import type { Completer } from "./completer.ts";
 import {
@@ -555,10 +556,8 @@ export class Ledger {
         const result = resultOf(original, { kind: "no_answer" }, partner, begun.id);
         if ((await completer.complete(original, result, original.runBy)) === undefined) continue;
       } else if (original.reversal === "done" || (original.state === "ERROR" && original.reversal === null)) {
-        return (
-          (await completer.complete(begun, reversalResult(begun, { state: "DONE", responseCode: "00" }), leaseId)) ??
-          begun
-        );
+        const result = reversalResult(begun, { state: "DONE", responseCode: approvedCode });
+        return (await completer.complete(begun, result, leaseId)) ?? begun;
       } else {
         await reversals.queue(begun.partnerId, original.id, begun.id);
       }

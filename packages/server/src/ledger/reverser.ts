@@ -8,9 +8,10 @@ import {
   reversalMarginMsDefault,
 } from "../acquirer/acquirer.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import { reportedLateAfterTries, reversalStateAfter, unknownCode } from "../commands/reversal.ts";
+import { reportedLateAfterTries, reversalStateAfter } from "../commands/reversal.ts";
 import type { NewEvent } from "../events.ts";
 import { newId, type PartnerId, type TransactionId } from "../ids.ts";
+import { unknownCode } from "../response-codes.ts";
 import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
 import type { CardVault } from "./card-vault.ts";
 import { type Completer, eventOf } from "./completer.ts";

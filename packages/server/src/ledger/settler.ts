@@ -16,6 +16,7 @@ import { againCodes } from "../commands/reversal.ts";
 import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
 import { completeSystemCommand } from "../commands/system.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
+import { approvedCode, duplicateCode, malfunctionCode, totalsDifferCode } from "../response-codes.ts";
 import { headerOf, referenceTo } from "./acquirer-message.ts";
 import type { CardVault } from "./card-vault.ts";
 import type { Completer } from "./completer.ts";
@@ -133,11 +134,6 @@ const graceMs = 10_000;
 const quietPollMs = 100;
 const entriesAtOnce = 100;
 const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
-const accepted = "00";
-const totalsDiffer = "95";
-/** A duplicate: the host has the message already. */
-const duplicate = "94";
-const malfunction = "96";
 /** From this try on the operator should know of an unanswered settlement. */
 const unansweredAfterTries = 4;
 /** An hour. */
@@ -172,7 +168,7 @@ export class Settler extends DueWork<DueSettlement> {
     const transaction = await transactions.find(partnerId, id);
     if (due === undefined || transaction === undefined) return false;
     const totals = await settlements.totals(partnerId, due.batchId);
-    return this.#finish(due, transaction, totals, { responseCode: malfunction });
+    return this.#finish(due, transaction, totals, { responseCode: malfunctionCode });
   }
 
   get #heldForMs(): number {
@@ -248,10 +244,10 @@ export class Settler extends DueWork<DueSettlement> {
     const numbers = due.isUploaded ? await this.#ownNumber(due) : undefined;
     const message = { ...settlementOf(due, transaction, totals), repeat, ...numbers };
     const answer = await this.#ask(transaction.acquirer, message, onLate);
-    if (answer.responseCode !== accepted && (await this.#isReported(due, transaction))) return undefined;
+    if (answer.responseCode !== approvedCode && (await this.#isReported(due, transaction))) return undefined;
     // An earlier try may have settled the batch, and this answer does not say so.
     if (message.repeat && againCodes.has(answer.responseCode)) throw new NoAnswer("The acquirer cannot say now");
-    if (answer.responseCode === totalsDiffer && !due.isUploaded) {
+    if (answer.responseCode === totalsDifferCode && !due.isUploaded) {
       const { tid } = due;
       this.#parts.completer.record(transaction, "settlement_mismatched", {
         tid,
@@ -304,7 +300,7 @@ export class Settler extends DueWork<DueSettlement> {
         repeat: isRepeat,
         traceNo: traceNos[nth] ?? "",
       });
-      if (responseCode === accepted || (isRepeat && responseCode === duplicate)) continue;
+      if (responseCode === approvedCode || (isRepeat && responseCode === duplicateCode)) continue;
       const refused = { tid: due.tid, transactionId: entry.id, responseCode };
       this.#parts.completer.record(transaction, "upload_refused", refused);
       const totals = await settlements.totals(partnerId, batchId);
@@ -315,7 +311,7 @@ export class Settler extends DueWork<DueSettlement> {
     if (last !== undefined) return this.#advance(due, { uploadedUpTo: last.id });
     if (due.kind === "SETTLEMENT") return this.#advance(due, { step: "sending", isUploaded: true });
     const totals = await this.#parts.settlements.totals(partnerId, batchId);
-    await this.#finish(due, transaction, totals, { responseCode: accepted });
+    await this.#finish(due, transaction, totals, { responseCode: approvedCode });
     return undefined;
   }
 
@@ -343,7 +339,7 @@ export class Settler extends DueWork<DueSettlement> {
     const { responseCode, refId = "", settlementDate } = acquirerAnswer;
     if (transaction.state !== "INIT" || transaction.runBy === null) return false;
     const { tid, batchId } = due;
-    const settled = responseCode === accepted;
+    const settled = responseCode === approvedCode;
     const end = { tid, batchId, totals };
     const { facts } = transaction;
     if (facts.kind !== "settlement") {
@@ -415,7 +411,7 @@ export class Settler extends DueWork<DueSettlement> {
     if (transaction?.state === "ERROR") return await this.#keep(due, totals, answer);
     const running = await settlements.find(due.partnerId, due.id);
     // Other totals need an upload: the answer to the repetition leads to it.
-    if (transaction === undefined || running === undefined || answer.responseCode !== accepted) return;
+    if (transaction === undefined || running === undefined || answer.responseCode !== approvedCode) return;
     await this.#finish(running, transaction, totals, answer);
   }
 
@@ -427,7 +423,7 @@ export class Settler extends DueWork<DueSettlement> {
   ): Promise<void> {
     const { settlements, transactions, completer } = this.#parts;
     const aborted = await transactions.find(partnerId, id);
-    if (aborted?.state !== "ERROR" || given.responseCode !== accepted) return;
+    if (aborted?.state !== "ERROR" || given.responseCode !== approvedCode) return;
     const { responseCode, refId = "", settlementDate, ownTotals } = given;
     const answer = { responseCode, refId, ...(settlementDate && { settlementDate }), ...(ownTotals && { ownTotals }) };
     const batchNo = aborted.facts.fields["batchNo"] ?? "";

@@ -7,6 +7,7 @@ import {
   settlementIpnFields,
 } from "@paybell/contract";
 import type { ReceivedIpn } from "@paybell/partner";
+import { approvedCode } from "../response-codes.ts";
 import {
   columnsOf,
   count,
@@ -64,7 +65,7 @@ function titleLines({ kind, ipn, command, headers }: ReceivedIpn, style: OutputS
 }
 
 function result({ status, isoResponseCode: code }: CardIpn): string {
-  const meaning = code === "00" ? "Approved" : responseMeaning(code);
+  const meaning = code === approvedCode ? "Approved" : responseMeaning(code);
   return printable(`${status} ${code}${meaning === "" ? "" : ` (${meaning})`}`);
 }
 

@@ -2,6 +2,7 @@ import { isAbsolute, relative } from "node:path";
 import { responseMeaning } from "@paybell/contract";
 import type { ReversalEnd } from "../ledger/reverser.ts";
 import type { Transaction } from "../ledger/store.ts";
+import { approvedCode, unknownCode } from "../response-codes.ts";
 import { indent } from "./output-ipn.ts";
 import {
   columnsOf,
@@ -109,12 +110,12 @@ export function reversalLines({ id, command, facts }: Transaction, end: Reversal
 
 function outcomeOf({ state, responseCode }: ReversalEnd): string {
   if (state === "PARKED") return "It stays locked until it is resolved with the acquirer: money may have moved.";
-  if (responseCode === "25") return "The acquirer never saw it: nothing is charged.";
+  if (responseCode === unknownCode) return "The acquirer never saw it: nothing is charged.";
   return "Nothing is charged: it is in no total and no list.";
 }
 
 function meaningOf(code: string): string {
-  const meaning = code === "00" ? "Approved" : responseMeaning(code);
+  const meaning = code === approvedCode ? "Approved" : responseMeaning(code);
   return printable(meaning === "" ? code : `${code} (${meaning})`);
 }
 

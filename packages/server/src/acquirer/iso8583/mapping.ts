@@ -1,5 +1,5 @@
 import { cardCommands, currencyDecimals, responseCodes } from "@paybell/contract";
-import { actionCodeOf, responseCodeOf } from "../../action-codes.ts";
+import { actionCodeOf, approvedCode, partialCode, responseCodeOf, responseCodePattern } from "../../response-codes.ts";
 import type { AcquirerAnswer, AcquirerMessage, AskedMessage, UnmatchedAnswer } from "../acquirer.ts";
 import { type Codec, type FieldLayout, type IsoMessage, standardFields } from "./message/codec.ts";
 import { IsoFormatError } from "./message/element.ts";
@@ -18,12 +18,9 @@ const midField = 42;
 const currencyField = 49;
 /** The fields that identify a message, as far as its answer repeats them. */
 const identifyingFields = [processingCodeField, transmissionField, traceNoField, tidField, midField];
-/** Approved for another amount than was asked: nobody agreed to that. */
-const partialApproval = "10";
 const settlements = ["SETTLEMENT", "SETTLEMENT_AFTER_UPLOAD"] as const;
-const approved = "00";
 /** Codes of ISO 8583:1987 that approve at some hosts, or leave it open: in progress, completed in part. */
-const notDeclined: ReadonlySet<string> = new Set([approved, "08", "09", partialApproval, "11", "16", "32"]);
+const notDeclined: ReadonlySet<string> = new Set([approvedCode, "08", "09", partialCode, "11", "16", "32"]);
 const declinesOfStandard = responseCodes.map(({ code }) => code).filter((code) => !notDeclined.has(code));
 
 /** The ledger's messages as a host's profile writes them, and its answers as the ledger reads them. */
@@ -46,7 +43,7 @@ export class Mapping {
     this.#network = mapped(network, write);
     const named = Object.entries<MessageTemplate | null>({ ...profile.messages, ...network });
     this.#ownCodes = new Map(named.map(([name, template]) => [name, template?.responseCodes]));
-    this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
+    this.approvals = new Set([approvedCode, partialCode, ...profile.approvals]);
     this.#declines = new Set([...declinesOfStandard, ...profile.declines]);
   }
 
@@ -119,7 +116,7 @@ export class Mapping {
     const given = this.#read(answer, kept.responseCode);
     const own = name && this.#ownCodes.get(name);
     const code = own?.[given] ?? shared[given] ?? (standard === "1993" ? responseCodeOf(given) : given);
-    return /^[0-9A-Z]{2}$/.test(code) ? code : "";
+    return responseCodePattern.test(code) ? code : "";
   }
 
   /**
@@ -138,10 +135,10 @@ export class Mapping {
     const isListed = this.approvals.has(code) || this.#declines.has(code);
     // Some hosts fill the field of a decline with zeros.
     const isDoubtful = code === "" || (!isListed && /[^0]/.test(read(approveCode)));
-    const isPartial = code === partialApproval || (code === approved && isForAnotherAmount(answer, request));
+    const isPartial = code === partialCode || (code === approvedCode && isForAnotherAmount(answer, request));
     const approvedMinor = isPartial ? this.#approvedPart(answer, request) : undefined;
     return {
-      responseCode: isPartial ? partialApproval : code,
+      responseCode: isPartial ? partialCode : code,
       approveCode: read(approveCode),
       refId: read(refId),
       tc: read(tc),
@@ -244,7 +241,7 @@ export function shownFieldsOf({ shownFields, answer, messages }: Profile): Shown
 
 /** The answer to what a host asks of us: what it sent, approved. */
 export function approvalOf(message: IsoMessage): IsoMessage {
-  return answerWith(message, approved);
+  return answerWith(message, approvedCode);
 }
 
 /**

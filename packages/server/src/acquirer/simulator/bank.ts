@@ -1,4 +1,5 @@
 import { BoundedMap } from "../../bounded-map.ts";
+import { approvedCode, duplicateCode, partialCode, unknownCode } from "../../response-codes.ts";
 import type { AcquirerAnswer, AcquirerMessage, BatchTotals, FollowUpMessage, ReversalMessage } from "../acquirer.ts";
 import { BankTerminal, Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
@@ -16,17 +17,7 @@ import {
   type MoneyMessage,
   refusalOf,
 } from "./books.ts";
-import {
-  answered,
-  approveCode,
-  approved,
-  duplicateTransmission,
-  invalidTransaction,
-  partiallyApproved,
-  type Random,
-  refId,
-  unknownRecord,
-} from "./codes.ts";
+import { answered, approveCode, invalidTransaction, type Random, refId } from "./codes.ts";
 
 interface BankOptions {
   /**
@@ -76,12 +67,12 @@ export class SimulatedBank {
     const { declines } = behaviour;
     switch (message.command) {
       case "LOGON":
-        return answered(declines ?? approved);
+        return answered(declines ?? approvedCode);
       case "REVERSAL":
         return answered(declines ?? this.#reverse(message));
       case "BATCH_UPLOAD":
-        if (declines === undefined && !this.#terminal(message).upload(message)) return answered(duplicateTransmission);
-        return answered(declines ?? approved);
+        if (declines === undefined && !this.#terminal(message).upload(message)) return answered(duplicateCode);
+        return answered(declines ?? approvedCode);
       case "SETTLEMENT":
         return this.#terminal(message).settle(message, declines, () => refId(this.#random));
       default:
@@ -119,7 +110,7 @@ export class SimulatedBank {
       return answered(invalidTransaction);
     const seen = this.#books.seen(message.transactionId);
     if (seen === undefined) return this.#books.enter(this.#judge(message, behaviour, followUps)).answer;
-    if (seen.command !== message.command) return answered(duplicateTransmission);
+    if (seen.command !== message.command) return answered(duplicateCode);
     // Repeating an approval that was undone is worse than giving another answer than before.
     return seen.reversed || isDropped(seen) ? answered(invalidTransaction) : seen.answer;
   }
@@ -142,11 +133,11 @@ export class SimulatedBank {
   /** Code 10 approves half of the amount of a Sale or PreAuth. */
   #approval(
     { command, amountMinor }: MoneyMessage,
-    responseCode = approved,
+    responseCode = approvedCode,
   ): { readonly answer: AcquirerAnswer; readonly amountMinor: bigint } {
     const code = command === "VOID" ? "" : approveCode(this.#random);
     const answer = { responseCode, approveCode: code, refId: refId(this.#random), tc: "" };
-    const isPartial = responseCode === partiallyApproved && !isFollowUp(command) && amountMinor > 1n;
+    const isPartial = responseCode === partialCode && !isFollowUp(command) && amountMinor > 1n;
     if (!isPartial) return { answer, amountMinor };
     return { answer: { ...answer, approvedMinor: amountMinor / 2n }, amountMinor: amountMinor / 2n };
   }
@@ -171,7 +162,7 @@ export class SimulatedBank {
       tid,
       command: isPreAuth ? "PREAUTH" : "SALE",
       traceNo,
-      answer: { responseCode: approved, approveCode, refId, tc: "" },
+      answer: { responseCode: approvedCode, approveCode, refId, tc: "" },
       approved: true,
       batch,
       original: undefined,
@@ -192,12 +183,12 @@ export class SimulatedBank {
   #reverse(message: ReversalMessage): string {
     const booking = this.#books.find(message.original.transactionId);
     if (booking === undefined) this.#books.revoke(message.original);
-    if (booking === undefined || !isReversedBy(booking, message)) return unknownRecord;
-    if (!booking.approved || booking.reversed) return approved;
+    if (booking === undefined || !isReversedBy(booking, message)) return unknownCode;
+    if (!booking.approved || booking.reversed) return approvedCode;
     // A settled or completed transaction cannot be reversed, because others depend on it.
     if (booking.batch?.closed || bookingState(booking) === "completed") return invalidTransaction;
     this.#books.undo(booking);
-    return approved;
+    return approvedCode;
   }
 
   #terminal(of: { readonly mid: string; readonly tid: string }): BankTerminal {

@@ -1,6 +1,7 @@
 import { BoundedMap } from "../../bounded-map.ts";
+import { approvedCode, totalsDifferCode } from "../../response-codes.ts";
 import type { AcquirerAnswer, BatchTotals, BatchUploadMessage, SettlementMessage } from "../acquirer.ts";
-import { answered, approved, reconcileError } from "./codes.ts";
+import { answered } from "./codes.ts";
 
 type Totals = { -readonly [Name in keyof Omit<BatchTotals, "currency">]: BatchTotals[Name] };
 
@@ -147,7 +148,7 @@ export class BankTerminal {
     if (earlier !== undefined) return earlier;
     const settledBy = declines === undefined ? this.#settlementOf(message) : undefined;
     const answer =
-      settledBy === undefined ? this.#refused(message, declines) : { ...answered(approved), refId: refer() };
+      settledBy === undefined ? this.#refused(message, declines) : { ...answered(approvedCode), refId: refer() };
     if (settledBy !== undefined) this.#close(message.batchNo, settledBy);
     // Uploads from here on describe this mismatch; earlier ones may be out of date.
     else if (!message.afterUpload) this.#forgetUploads();
@@ -157,10 +158,10 @@ export class BankTerminal {
 
   /** Refuses totals that differ, with the bank's own: on a test terminal it has seen nothing. */
   #refused({ batchNo, totals }: SettlementMessage, declines: string | undefined): AcquirerAnswer {
-    if (declines !== undefined && declines !== reconcileError) return answered(declines);
+    if (declines !== undefined && declines !== totalsDifferCode) return answered(declines);
     const own = declines === undefined ? this.#batchOf(batchNo) : new Batch(batchNo);
     const { currency: _, ...ownFigures } = own.totals(totals.currency);
-    return { ...answered(reconcileError), ownFigures };
+    return { ...answered(totalsDifferCode), ownFigures };
   }
 
   /** The batch as it can be closed, or undefined when the totals do not agree. */

@@ -1,5 +1,6 @@
 import { isCharging } from "@paybell/contract";
 import { BoundedMap } from "../../bounded-map.ts";
+import { unknownCode } from "../../response-codes.ts";
 import type {
   AcquirerAnswer,
   AuthorisationMessage,
@@ -9,7 +10,7 @@ import type {
 } from "../acquirer.ts";
 import type { Batch, Side } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { invalidAmount, invalidTransaction, unknownRecord, wrongOriginalAmount } from "./codes.ts";
+import { invalidAmount, invalidTransaction, wrongOriginalAmount } from "./codes.ts";
 
 export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
 
@@ -94,7 +95,7 @@ export function describesFully({ traceNo, approveCode, refId }: OriginalReferenc
 
 /** Why a Void, PreAuth-Complete or Refund of this original is declined: its code; undefined when it is not. */
 export function refusalOf(message: FollowUpMessage, original: Booking | undefined): string | undefined {
-  if (original === undefined) return unknownRecord;
+  if (original === undefined) return unknownCode;
   if (message.command === "REFUND") return refundRefusalOf(message, original);
   const fits = message.command === "VOID" ? isVoidable(original) : original.command === "PREAUTH";
   if (!fits || bookingState(original) !== "stands" || original.currency !== message.currency) return invalidTransaction;

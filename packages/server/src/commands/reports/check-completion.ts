@@ -1,6 +1,7 @@
 import { currencyDecimals, type IpnKind, type SettlementEntry, voidableCommands } from "@paybell/contract";
 import type { FieldProblem } from "../../errors.ts";
 import { isUuid } from "../../ids.ts";
+import { approvedCode } from "../../response-codes.ts";
 import { amountShapeProblem } from "../amount.ts";
 import { shownDigitsProblem, swipeTypeProblem } from "../card.ts";
 import type { TextField } from "../request.ts";
@@ -154,7 +155,7 @@ function judgeCard(completion: CompletionRequest, { zeroAmounts }: Judge, found:
 /** Section 7: 00 means success, any other value is an error. */
 function resultRule(status: string, isoResponseCode: string): FieldProblem | undefined {
   if (isoResponseCode === "" || (status !== "SUCCESS" && status !== "ERROR")) return undefined;
-  if ((status === "SUCCESS") === (isoResponseCode === "00")) return undefined;
+  if ((status === "SUCCESS") === (isoResponseCode === approvedCode)) return undefined;
   return broken("status", "invalid_value", "must be SUCCESS with isoResponseCode 00, and ERROR with any other");
 }
 

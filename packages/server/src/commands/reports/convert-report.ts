@@ -1,5 +1,5 @@
 import { cardSchemes, currencyDecimals } from "@paybell/contract";
-import { responseCodeOf } from "../../action-codes.ts";
+import { responseCodeOf } from "../../response-codes.ts";
 import { formatAmount } from "../amount.ts";
 import type { CompletionRequest } from "./completion.ts";
 

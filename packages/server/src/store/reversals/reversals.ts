@@ -1,6 +1,7 @@
 import type { TransactionId } from "../../ids.ts";
 import type { DueReversal, ReversalStore } from "../../ledger/reverser.ts";
 import type { Undecided, UnmatchedAnswerStore } from "../../ledger/unmatched-answers.ts";
+import { approvedCode, unknownCode } from "../../response-codes.ts";
 import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
@@ -24,7 +25,7 @@ const claim = dueClaim<DueReversal>({
 // in place of later codes, because it decides what a 94 means.
 const postpone = prepared(`
   UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond',
-    response_code = CASE WHEN response_code = '25' THEN '25' ELSE coalesce(nullif($5, ''), response_code) END
+    response_code = CASE WHEN response_code = '${unknownCode}' THEN response_code ELSE coalesce(nullif($5, ''), response_code) END
   WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`);
 
 // Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
@@ -171,7 +172,7 @@ export function postgresReversals(
     },
 
     async resolve(partnerId, transactionId) {
-      const values = [partnerId, transactionId, "DONE", "00"];
+      const values = [partnerId, transactionId, "DONE", approvedCode];
       return (await despiteConflicts(() => resolve.run(homes.of(partnerId).engine, values))) === 1;
     },
 

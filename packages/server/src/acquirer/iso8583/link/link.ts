@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../../clock.ts";
 import { messageOf } from "../../../errors.ts";
+import { approvedCode, malfunctionCode } from "../../../response-codes.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
 import type { HostRequest, HostRequestMeaning } from "../host-requests.ts";
 import type { KeyExchange } from "../key-exchange.ts";
@@ -98,9 +99,6 @@ interface Session {
 }
 
 const closed = "the link was closed";
-const approved = "00";
-/** The answer to a request that cannot be carried out now. */
-const malfunction = "96";
 
 /**
  * Keeps one connection to one of several hosts: connects, signs on, checks for signs of life, and tries the next
@@ -261,7 +259,7 @@ export class Link {
       const answer = await this.#askNetwork(session, signOn);
       const { network, signOffs } = this.#options;
       const code = network.codeOf(answer, "signOn");
-      if (code !== approved) throw new Error(`the host refused the sign-on with ${code || "no response code"}`);
+      if (code !== approvedCode) throw new Error(`the host refused the sign-on with ${code || "no response code"}`);
       if (!signOffs.has(session.name)) return;
       await signOffs.note(session.name, false);
       signOffs.changed();
@@ -290,7 +288,7 @@ export class Link {
     try {
       const answer = await this.#askNetwork(session, request);
       const code = this.#options.network.codeOf(answer, "keyRequest");
-      if (code !== approved) throw new Error(`the host refused a new key with ${code || "no response code"}`);
+      if (code !== approvedCode) throw new Error(`the host refused a new key with ${code || "no response code"}`);
       // The host uses it since its answer.
       await keys.take(answer, () => true);
       this.#options.onEvent({ kind: "key", host: session.name, detail: "asked for" });
@@ -311,7 +309,7 @@ export class Link {
       onEvent({ kind: "key", host, detail: "sent by the host" });
     } catch (error) {
       onEvent({ kind: "key_refused", host, detail: messageOf(error) });
-      this.#sendOn(session, answerWith(request, malfunction));
+      this.#sendOn(session, answerWith(request, malfunctionCode));
     }
   }
 
@@ -355,7 +353,7 @@ export class Link {
     } catch (error) {
       const why = messageOf(error);
       onEvent({ kind: "ignored", host, detail: `what the host asked could not be stored: ${why}`, message });
-      this.#sendOn(session, answerWith(message, malfunction));
+      this.#sendOn(session, answerWith(message, malfunctionCode));
       return signOffs.changed();
     }
     if (answer !== undefined) this.#sendOn(session, answer);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { responseCodePattern } from "../../../response-codes.ts";
 import { reversalMarginMsDefault } from "../../acquirer.ts";
 import { elementFormat } from "../message/element.ts";
 
@@ -107,7 +108,7 @@ const structure = z.discriminatedUnion("form", [
 const fieldNumber = z
   .string()
   .regex(/^(?:[2-9]|[1-9]\d|1[01]\d|12[0-8])$/, "is not a field number: fields are numbered from 2 to 128");
-const responseCode = z.string().regex(/^[0-9A-Z]{2}$/, "is not a response code of two characters");
+const responseCode = z.string().regex(responseCodePattern, "is not a response code of two characters");
 /** A field, or an element of a field: `48.02`. */
 const place = z
   .string()

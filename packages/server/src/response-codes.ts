@@ -1,3 +1,24 @@
+// The response codes of ISO 8583:1987 (field 39) that decide something; the contract has the meanings of all.
+
+/** The only success. */
+export const approvedCode = "00";
+/** Approved for another amount than was asked. */
+export const partialCode = "10";
+/** No such record: the host that answers does not know the original, now. */
+export const unknownCode = "25";
+/** Ours, of a command that was not answered in time. */
+export const noAnswerCode = "68";
+/** Ours, of a command that certainly did not leave. */
+export const notSentCode = "91";
+/** A duplicate: the host has the message already. */
+export const duplicateCode = "94";
+/** The totals of a Settlement are not the acquirer's. */
+export const totalsDifferCode = "95";
+/** It cannot be carried out, or what became of it is not known. */
+export const malfunctionCode = "96";
+
+export const responseCodePattern = /^[0-9A-Z]{2}$/;
+
 /**
  * Action codes of ISO 8583:1993 and 2003, three digits, with the equivalent response code of ISO 8583:1987. A
  * conditional approval remains one: 08, 10, 11 and 16 are known as such.
@@ -58,15 +79,12 @@ const codes: Readonly<Record<string, string>> = {
   "96": "909 921",
 };
 
-const malfunction = "96";
-
 const codeOf: ReadonlyMap<string, string> = new Map(
   Object.entries(codes).flatMap(([code, actions]) =>
     actions.split(" ").map((action): [string, string] => [action, code]),
   ),
 );
 
-const approved = "00";
 /** Message classes whose approvals begin with a digit of their own, such as reversals and network messages. */
 const ownApprovals = /^.[3-8]/;
 
@@ -76,8 +94,8 @@ const ownApprovals = /^.[3-8]/;
  */
 export function actionCodeOf(responseCode: string, mti: string): string {
   if (/^\d{3}$/.test(responseCode)) return responseCode;
-  if (responseCode === approved) return ownApprovals.test(mti) ? `${mti.charAt(1)}00` : "000";
-  return (codes[responseCode] ?? codes[malfunction] ?? "").slice(0, 3);
+  if (responseCode === approvedCode) return ownApprovals.test(mti) ? `${mti.charAt(1)}00` : "000";
+  return (codes[responseCode] ?? codes[malfunctionCode] ?? "").slice(0, 3);
 }
 
 /** The response code for an action code; one that is not in the table is returned unchanged. */
