@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { chargingCommands } from "@paybell/contract";
 import type { ClientBase } from "pg";
 import type { BatchTotals } from "../../acquirer/acquirer.ts";
-import { nilId, type PartnerId } from "../../ids.ts";
+import { newId, nilId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type {
   BatchEntry,
   DueSettlement,
@@ -106,6 +106,39 @@ const lateOf = prepared<{ late: LateSettlement }>(`
   SELECT late_settlement AS late FROM terminals
   WHERE partner_id = $1 AND tid = $2 AND late_settlement ->> 'batchId' = $3`);
 
+/**
+ * Closes a batch, unless that has happened: $1 is the partner, $2 the terminal, $3 the batch, $4 the one that is open
+ * from now on, $5 to $13 are those of `closedBatch`.
+ */
+export const closeBatchWith = (sets: string) =>
+  prepared(`
+  WITH terminal AS (
+    UPDATE terminals SET ${sets}, batch_id = $4, batch_no = batch_no % 999999 + 1, batch_currency = NULL
+    WHERE partner_id = $1 AND tid = $2 AND batch_id = $3
+    RETURNING partner_id, tid, mid)
+  INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
+    void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+  SELECT partner_id, $3, tid, mid, $5, $6, $7, $8, $9, $10, $11, $12, $13 FROM terminal
+  ON CONFLICT DO NOTHING`);
+
+/** The values of a batch that closes. */
+export function closedBatch(
+  { partnerId, tid, batchId, batchNo, settlementId }: ClosingBatch,
+  { currency, ...figures }: BatchTotals,
+): readonly unknown[] {
+  const { saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor, refundQuantity, refundTotalMinor } = figures;
+  const counted = [saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor, refundQuantity, refundTotalMinor];
+  return [partnerId, tid, batchId, newId(), batchNo, currency, settlementId, ...counted];
+}
+
+interface ClosingBatch {
+  readonly partnerId: PartnerId;
+  readonly tid: string;
+  readonly batchId: string;
+  readonly batchNo: string;
+  readonly settlementId: TransactionId;
+}
+
 // Settlements whose totals have been sent: those that run, and those that ended without the acquirer's word.
 const unanswered = (ofTerminal: string) =>
   prepared<UnansweredRow>(`
@@ -134,15 +167,7 @@ const hasEntered = prepared<{ entered: boolean }>(`
 
 const keepLate = prepared("UPDATE terminals SET late_settlement = $3 WHERE partner_id = $1 AND tid = $2");
 
-const closeLate = prepared(`
-  WITH terminal AS (
-    UPDATE terminals SET late_settlement = $3, batch_id = gen_random_uuid(), batch_no = batch_no % 999999 + 1,
-      batch_currency = NULL
-    WHERE partner_id = $1 AND tid = $2
-    RETURNING partner_id, tid, mid)
-  INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
-    void_quantity, void_total_minor, refund_quantity, refund_total_minor)
-  SELECT partner_id, $4, tid, mid, $5, $6, $7, $8, $9, $10, $11, $12, $13 FROM terminal`);
+const closeLate = closeBatchWith("late_settlement = $14");
 
 const resolveLate = prepared(`
   UPDATE terminals SET late_settlement = NULL
@@ -218,8 +243,8 @@ export function postgresSettlements(homes: Homes): SettlementStore {
           await keepLate.run(client, [partnerId, tid, late]);
           return state;
         }
-        const values = [partnerId, tid, late, batchId, batchNo, totals.currency, settlementId, ...figuresOf(totals)];
-        await closeLate.run(client, values);
+        const closing = closedBatch({ partnerId, tid, batchId, batchNo, settlementId }, totals);
+        await closeLate.run(client, [...closing, late]);
         return state;
       });
     },
@@ -268,12 +293,6 @@ function claimOf({ partnerId, id, step, isUploaded, uploadedUpTo, tries }: DueSe
 type TotalsInJson = {
   readonly [Name in keyof BatchTotals]: BatchTotals[Name] extends bigint ? string : BatchTotals[Name];
 };
-
-/** In the order of the columns of `batches`. */
-export function figuresOf(totals: BatchTotals): readonly (number | bigint)[] {
-  const { saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor, refundQuantity, refundTotalMinor } = totals;
-  return [saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor, refundQuantity, refundTotalMinor];
-}
 
 export function totalsInJson(totals: BatchTotals): string {
   return JSON.stringify(totals, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value));

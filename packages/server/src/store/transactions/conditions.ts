@@ -50,6 +50,10 @@ export const isUndoneBefore = (t: string, e: string) => `(${isReversedEarly(t)} 
         SELECT FROM transactions r WHERE r.partner_id = u.partner_id AND r.original_id = u.id AND r.state = 'SUCCESS'
           AND r.command = 'REVERSAL')))`;
 
+/** The state of a batch of the terminal `r`: the terminal has the open one's id and number. */
+export const batchState = (isLatest: string) =>
+  `CASE WHEN NOT coalesce(${isLatest}, false) THEN 'closed' WHEN r.batch_closing THEN 'closing' ELSE 'open' END`;
+
 /** An id of `t` that does not begin with its time: a switch assigned it. */
 export const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 /** `t` completed later than its id says. The index transactions_slow has the same condition. */

@@ -1,9 +1,9 @@
 import type { PoolClient } from "pg";
-import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
+import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { BatchEnd, Completion } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
 import { prepared } from "../database/statement.ts";
-import { figuresOf, totalsInJson } from "../settlements/settlements.ts";
+import { closeBatchWith, closedBatch, totalsInJson } from "../settlements/settlements.ts";
 import { answerable } from "./conditions.ts";
 
 interface Held {
@@ -59,16 +59,7 @@ const changeAmounts = prepared(`
 
 // Each state that a batch can get has its own statement. Citus fails to run `WITH (UPDATE … AND $4) INSERT …` if $4 is
 // false: "cannot execute a distributed query from a query on a shard".
-const closeBatch = prepared(`
-  WITH terminal AS (
-    UPDATE terminals SET batch_closing = false, batch_id = $13, batch_no = batch_no % 999999 + 1,
-      batch_currency = NULL
-    WHERE partner_id = $1 AND tid = $2 AND batch_id = $3
-    RETURNING partner_id, tid, mid)
-  INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
-    void_quantity, void_total_minor, refund_quantity, refund_total_minor)
-  SELECT partner_id, $3, tid, mid, $5, $6, $4, $7, $8, $9, $10, $11, $12 FROM terminal
-  ON CONFLICT DO NOTHING`);
+const closeBatch = closeBatchWith("batch_closing = false");
 
 // The batch is open, or a late answer to an earlier Settlement has closed it meanwhile. What was sent and may still be
 // answered is kept, as long as an answer of cards is.
@@ -125,18 +116,8 @@ function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batc
     ended.push(reopenBatch.run(client, [partnerId, tid, id, totalsInJson(totals)]));
   }
   if (becomes === "closed") {
-    const values = [
-      partnerId,
-      tid,
-      batchId,
-      id,
-      facts.fields["batchNo"] ?? "",
-      totals.currency,
-      ...figuresOf(totals),
-      // The id of the batch that is open from now on.
-      newId(),
-    ];
-    ended.push(closeBatch.run(client, values));
+    const closing = { partnerId, tid, batchId, batchNo: facts.fields["batchNo"] ?? "", settlementId: id };
+    ended.push(closeBatch.run(client, [...closedBatch(closing, totals)]));
   }
   // Also if this one was answered: a late answer to an earlier Settlement may have come while it ran.
   if (becomes === "closed" || becomes === "reported") {

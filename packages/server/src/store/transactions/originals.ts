@@ -4,13 +4,12 @@ import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
 import { prepared } from "../database/statement.ts";
-import { isStanding } from "./conditions.ts";
+import { batchState, isStanding } from "./conditions.ts";
 
 // Locked in key order, after the terminals: every writer acquires its locks in this order.
 const lock = prepared<OriginalRow>(`
   SELECT t.partner_id AS "partnerId", t.id, t.origin, t.command, t.state, t.reversal_state AS reversal,
-    CASE WHEN t.batch_id IS NULL THEN 'none' WHEN t.batch_id IS DISTINCT FROM r.batch_id THEN 'closed'
-      WHEN r.batch_closing THEN 'closing' ELSE 'open' END AS batch,
+    CASE WHEN t.batch_id IS NULL THEN 'none' ELSE ${batchState("r.batch_id = t.batch_id")} END AS batch,
     CASE WHEN t.successor_command IS NOT NULL AND t.successor_state IS NOT NULL THEN json_build_object(
       'command', t.successor_command, 'state', t.successor_state, 'reversal', s.reversal_state) END AS successor,
     coalesce(t.amount_minor, 0)::text AS "amountText", coalesce(t.currency, '') AS currency,

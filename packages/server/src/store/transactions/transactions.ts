@@ -6,7 +6,7 @@ import type { NotificationState } from "../../notification.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
-import { settlementCommands } from "./conditions.ts";
+import { batchState, settlementCommands } from "./conditions.ts";
 import { Inits, type InitsOptions } from "./inits.ts";
 
 // Named columns: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
@@ -45,14 +45,10 @@ const findInitsOfLease = prepared<TransactionRow>(`
 // A settlement belongs to no batch: it settles one. A refused one left its batch open for the next.
 const selectTransaction = `
   SELECT ${columns}, CASE
-    WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN CASE
-      WHEN lpad(r.batch_no::text, 6, '0') IS DISTINCT FROM t.facts #>> '{fields,batchNo}' THEN 'closed'
-      WHEN r.batch_closing THEN 'closing'
-      ELSE 'open' END
-    WHEN t.batch_id IS NULL THEN NULL
-    WHEN r.batch_id IS DISTINCT FROM t.batch_id THEN 'closed'
-    WHEN r.batch_closing THEN 'closing'
-    ELSE 'open' END AS batch, CASE
+    WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN
+      ${batchState("lpad(r.batch_no::text, 6, '0') = t.facts #>> '{fields,batchNo}'")}
+    WHEN t.batch_id IS NOT NULL THEN ${batchState("r.batch_id = t.batch_id")}
+    END AS batch, CASE
     WHEN t.notification_id IS NULL THEN NULL
     WHEN t.notify_at IS NOT NULL THEN 'pending'
     WHEN EXISTS (SELECT FROM pending p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'pending'
