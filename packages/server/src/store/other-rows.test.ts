@@ -90,7 +90,10 @@ function rowsOf(partner: PartnerId, ids: Ids): Readonly<Record<string, readonly 
         batch_closing: true,
       },
     ],
-    terminal_claims: [{ tid, mid: "M1", acquirer, is_registered: false }],
+    terminal_claims: [
+      { tid, mid: "M1", acquirer, is_registered: false },
+      ...(partner === otherPartner ? [{ tid: "T0000000", mid: "M1", acquirer: "", is_registered: false }] : []),
+    ],
     transactions: [
       command(original, {
         state: "SUCCESS",

@@ -90,7 +90,11 @@ test("one that a terminal names, or a Reversal goes to, is not removed", async (
   );
   await expect(registry.remove("used")).rejects.toMatchObject({ code: "acquirer_in_use" });
   await connections.pool.query("UPDATE reversals SET state = 'DONE'");
+  for (const name of ["first", "used"]) await store.noteSignOff(name, "bank.example:5000", true);
   expect(await registry.remove("used")).toMatchObject({ name: "used" });
+  expect((await registry.list()).map(({ name }) => name)).toEqual(["first", "rotated"]);
+  const signedOff = await connections.pool.query("SELECT acquirer FROM acquirer_sign_offs");
+  expect(signedOff.rows).toEqual([{ acquirer: "first" }]);
   await expect(registry.remove("used")).rejects.toMatchObject({ code: "not_found" });
   const kept = await connections.pool.query("SELECT FROM sealed_values WHERE name = 'acquirer used'");
   expect(kept.rowCount).toBe(0);

@@ -99,9 +99,28 @@ test("figures older than any query are dropped", async () => {
   const twoDaysAgoMs = Date.now() - 2 * 86_400_000;
   count(counter, "accepted", twoDaysAgoMs);
   await counter.flush();
+  count(counter, "retry", twoDaysAgoMs);
+  await counter.flush();
+  expect(await figures.failing(Date.now() - 3_600_000, 10)).toEqual([]);
   await figures.dropOld(Date.now());
   expect(await figures.read(partner.id, "day", 0)).toEqual([]);
   expect(await figures.read(partner.id, "week", 0)).toHaveLength(1);
   await figures.dropOld(Date.now() + 9 * 86_400_000);
   expect(await figures.read(partner.id, "week", 0)).toEqual([]);
+});
+
+test("what is parked, tripped or waiting at present is counted by its state", async () => {
+  await bench.pool.query(
+    `WITH reversed AS (
+       INSERT INTO reversals (partner_id, transaction_id, tid, state)
+       SELECT $1, gen_random_uuid(), 'T1', state FROM unnest(ARRAY['PENDING', 'PARKED', 'PARKED', 'DONE']) AS state),
+     settled AS (
+       INSERT INTO settlements (partner_id, id, kind, tid, batch_id, tries)
+       SELECT $1, gen_random_uuid(), 'SETTLEMENT', 'T1', $1, tries FROM generate_series(0, 4) AS tries)
+     INSERT INTO endpoints (partner_id, id, kind, target, queue, state)
+     SELECT $1, gen_random_uuid(), 'url', state, state, state FROM unnest(ARRAY['open', 'gone', 'closed']) AS state`,
+    [partner.id],
+  );
+  const counts = { tripped: 2, reversalsParked: 2, reversalsPending: 1, settlementsWaiting: 3 };
+  expect(await postgresCurrentCounts(bench.homes).counts()).toMatchObject(counts);
 });

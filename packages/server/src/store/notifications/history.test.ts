@@ -3,9 +3,10 @@ import { canonicalJson } from "@paybell/contract";
 import { afterAll, expect, test } from "vitest";
 import type { NotificationId } from "../../ids.ts";
 import { type HistoryRow, readDay } from "../../notifications/history-export.ts";
-import { dayMs, dayOf, Partitions } from "../schema/partitions.ts";
+import { dayMs, dayOf, idsOfDay, Partitions } from "../schema/partitions.ts";
 import { postgresHistory } from "./history.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
+import { keepProofs } from "./proofs.ts";
 
 const bench = await openBench();
 afterAll(() => bench.close());
@@ -75,6 +76,8 @@ test("a delivery can be proved after its history was dropped, until its proof is
   const parkedAgain = await insertNotification(bench.pool, partner.id, { id: idAt(longAgo + 3), state: "parked" });
   await insertAttempt(bench.pool, partner.id, parkedAgain, { attemptNo: 1 });
   const { proof: whole } = await bench.notifications.prove(accepted);
+  // An instance was killed after it had kept the proofs.
+  await keepProofs(bench.pool, idsOfDay(longAgo), bench.contents);
   expect(await bench.partitions.maintain()).toMatchObject({ dropped: 1, waiting: [] });
 
   const { proof, signature } = await bench.notifications.prove(accepted);

@@ -12,7 +12,8 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
     await connections.close();
     await database.drop();
   });
-  const operators = new Operators(postgresOperators(connections.pool), systemClock);
+  const store = postgresOperators(connections.pool);
+  const operators = new Operators(store, systemClock);
   const person = { subject: "https://login.example ada", name: "Ada", role: "admin" } as const;
   const over = await operators.signIn(person);
   const byAdmin = await operators.add({ name: "Grace", role: "viewer" });
@@ -24,4 +25,6 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
   const ids = (await operators.list()).map(({ id }) => id);
   expect(ids).toEqual(expect.arrayContaining([byAdmin.operator.id, operator.id]));
   expect(ids).not.toContain(over.operator.id);
+  await store.used(operator.id);
+  expect((await operators.list()).find(({ id }) => id === byAdmin.operator.id)).toMatchObject({ lastUsedAt: null });
 });

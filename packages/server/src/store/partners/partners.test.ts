@@ -408,6 +408,12 @@ describe("terminals", () => {
   });
 });
 
+test("of two values that are sealed under one name the first is kept", async () => {
+  for (const value of ["first", "second"]) {
+    expect(await partners.storeSealed("of two", Buffer.from(value))).toEqual(Buffer.from("first"));
+  }
+});
+
 test("a full card number in a partner's settings is refused, at the registration and later", async () => {
   const { registry } = service();
   const callBackUrl = "https://203.0.113.10/4111111111111111";
