@@ -13,6 +13,7 @@ import {
   webhookSignature,
 } from "@paybell/contract";
 import { Pool } from "undici";
+import { sampleSale } from "../packages/contract/src/sample.ts";
 
 /** The receiver of a run's callbacks. */
 export interface CallbackTarget {
@@ -68,34 +69,24 @@ export function openCallback(target: CallbackTarget, connections: number): Callb
 /** The same Sale for every row: each field of section 2.2 that a switch fills, 1.1 kB as JSON. */
 function saleFields(id: string): Readonly<Record<string, string>> {
   return {
-    aid: "A0000000031010",
+    ...sampleSale,
     amount: "150000",
     appName: "Counter",
     approveCode: "123456",
-    batchNo: "000001",
     billId: "bill-20260131-0001",
     cardHolder: "NGUYEN VAN A",
-    cardNumber: "411111******1111",
-    cardScheme: "VISA",
-    currency: "VND",
     deviceId: "device-0001",
     expDate: "",
     extraData: '{"table":"12","waiter":"An"}',
-    invoiceNo: "000001",
-    isoResponseCode: "00",
     merchantAddress: "1 Trang Tien, Hanoi",
     merchantId: "M00000000000001",
     merchantName: "Cafe on the corner",
     merchantTransId: `order-${id}`,
     mid: "M00000000000001",
-    paymentType: "card",
     refId: "600112345678",
     reqId: id,
-    status: "SUCCESS",
-    swipeType: "C",
     tc: "0123456789ABCDEF",
     tid: "T0000001",
-    traceNo: "000001",
     transDateTime: "20260131093000",
   };
 }

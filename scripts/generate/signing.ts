@@ -14,33 +14,20 @@ import {
   toWire,
 } from "@paybell/contract";
 import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
+import { samplePost } from "./openapi-examples.ts";
 
 /** The document names it: bytes that count up from 0, so that they cannot be confused with a real key. */
 const exampleKey = Buffer.from(Array.from({ length: 32 }, (_, at) => at));
 
+/** The signed fields of the sample IPNs; the others are empty. */
 const examples: Readonly<Record<IpnKind, Readonly<Record<string, unknown>>>> = {
-  card: {
-    aid: "A0000000031010",
-    amount: "150000",
-    approveCode: "831000",
-    batchNo: "000001",
-    cardScheme: "VISA",
-    isoResponseCode: "00",
-    merchantTransId: "ORDER-42",
-    mid: "MID000000000001",
-    traceNo: "000123",
-  },
-  settlement: {
-    batchNo: "000001",
-    mid: "MID000000000001",
-    quantity: "1",
-    saleQuantity: "2",
-    saleTotalAmount: "300000",
-    totalAmount: "450000",
-    voidQuantity: "1",
-    voidTotalAmount: "150000",
-  },
+  card: signedOf("card", cardSigningOrder),
+  settlement: signedOf("settlement", settlementSigningOrder),
 };
+
+function signedOf(kind: IpnKind, order: readonly string[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(samplePost(kind).ipn).filter(([name]) => order.includes(name)));
+}
 
 const extended = {
   command: "PREAUTH_COMPLETE",
