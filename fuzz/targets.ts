@@ -11,8 +11,7 @@ import {
 import { Codec } from "../packages/server/src/acquirer/iso8583/message/codec.ts";
 import { IsoFormatError } from "../packages/server/src/acquirer/iso8583/message/element.ts";
 import { ServiceError } from "../packages/server/src/errors.ts";
-import { holdsCardNumber } from "../packages/server/src/guards/card-number.ts";
-import { maskCardNumbers } from "../packages/server/src/guards/mask-card-numbers.ts";
+import { holdsCardNumber, maskCardNumbers } from "../packages/server/src/guards/card-number.ts";
 import { readJson } from "../packages/server/src/input/json.ts";
 import { AddressBlocks, networkOf, parseBlock } from "../packages/server/src/partners/address-blocks.ts";
 import { callbackUrlProblem } from "../packages/server/src/partners/callback-rules.ts";

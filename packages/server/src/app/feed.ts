@@ -4,7 +4,7 @@ import { EventFeed } from "../feed/feed.ts";
 import { FeedStream } from "../feed/stream.ts";
 import { feedTarget } from "../feed/targets.ts";
 import type { AuditStore } from "../operators/audit.ts";
-import { postgresFeed, postgresFeedPositions } from "../store/feed.ts";
+import { postgresFeed, postgresFeedPositions } from "../store/events.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 

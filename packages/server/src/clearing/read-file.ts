@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { currencyDecimals } from "@paybell/contract";
 import type { ClearingColumn, ClearingProfile } from "../acquirer/iso8583/profile/schema.ts";
-import { holdsCardNumber } from "../guards/card-number.ts";
-import { maskCardNumbers } from "../guards/mask-card-numbers.ts";
+import { holdsCardNumber, maskCardNumbers } from "../guards/card-number.ts";
 import { csvRecords, piecesAndEnd, textOf, UnreadableText } from "../intake/csv.ts";
 
 /** No record is longer. */

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { callingContext } from "../delivery/transport/tls.ts";
-import { asciiJson, syslogLine } from "../operators/audit-export.ts";
+import { asciiJson, syslogLine } from "../operators/audit.ts";
 import type { FeedEntry, FeedTarget } from "./stream.ts";
 
 /** @param url file:///…, syslog://host:port or syslogs://host:port */

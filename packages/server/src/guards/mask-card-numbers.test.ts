@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { holdsCardNumber } from "./card-number.ts";
-import { maskCardNumbers } from "./mask-card-numbers.ts";
+import { holdsCardNumber, maskCardNumbers } from "./card-number.ts";
 
 const shown = (text: string) => maskCardNumbers(Buffer.from(text)).toString();
 

@@ -24,10 +24,9 @@ import {
   auditIn,
   firstHash,
 } from "../operators/audit.ts";
-import { type EndedSessionStore, EndedSessions } from "../operators/ended-sessions.ts";
 import { OidcSignIn } from "../operators/oidc.ts";
 import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
-import { Operators } from "../operators/operators.ts";
+import { type EndedSessionStore, EndedSessions, Operators } from "../operators/operators.ts";
 import type { Proposal } from "../operators/proposals.ts";
 import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";

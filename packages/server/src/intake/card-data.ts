@@ -3,8 +3,7 @@ import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { cardNumberProblem } from "../commands/rules.ts";
-import { holdsCardNumber, isCardNumber } from "../guards/card-number.ts";
-import { maskCardNumbers } from "../guards/mask-card-numbers.ts";
+import { holdsCardNumber, isCardNumber, maskCardNumbers } from "../guards/card-number.ts";
 import { isSensitive, namesSensitive, sensitiveShapes } from "../guards/sensitive-keys.ts";
 import { readJson } from "../input/json.ts";
 

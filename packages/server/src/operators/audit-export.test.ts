@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AuditRecord } from "./audit.ts";
-import { exportedLine } from "./audit-export.ts";
+import { exportedLine } from "./audit.ts";
 
 const record: AuditRecord = {
   seq: 7,

@@ -8,8 +8,7 @@ import {
 } from "../app/audit-keys.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { type AuditHead, type Verified, verifyAudit } from "../operators/audit.ts";
-import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
+import { type AuditHead, type ExportFormat, exportedAfter, type Verified, verifyAudit } from "../operators/audit.ts";
 import { requireFittingMasterKey } from "../partners/master-key.ts";
 import type { Database } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";

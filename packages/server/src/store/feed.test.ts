@@ -4,8 +4,7 @@ import type { NewEvent } from "../events.ts";
 import { EventFeed, type FeedEvent, type FeedPage } from "../feed/feed.ts";
 import { newId } from "../ids.ts";
 import { writeCursor } from "../notifications/pull.ts";
-import { insertEvents } from "./events.ts";
-import { postgresFeed } from "./feed.ts";
+import { insertEvents, postgresFeed } from "./events.ts";
 
 const { pool, homes } = await openTestDatabase();
 const feed = new EventFeed(homes.all.map((home) => postgresFeed(home)));

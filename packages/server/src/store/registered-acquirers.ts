@@ -10,7 +10,7 @@ import type { Database } from "./database/database.ts";
 import type { Homes } from "./database/homes.ts";
 import { planned } from "./database/statement.ts";
 import { inTransaction } from "./database/transaction.ts";
-import { appendEntry, seen } from "./operators/acting.ts";
+import { appendEntry, seen } from "./operators/audit.ts";
 
 const selectAcquirers = `
   SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version,

@@ -1,7 +1,7 @@
 import type { SecureContext } from "node:tls";
 import { BoundedMap, Cooldown } from "../../bounded-map.ts";
 import type { Clock } from "../../clock.ts";
-import { maskCardNumbers } from "../../guards/mask-card-numbers.ts";
+import { maskCardNumbers } from "../../guards/card-number.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { FailureReason } from "../delivery.ts";
 import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";

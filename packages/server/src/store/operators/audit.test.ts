@@ -7,10 +7,10 @@ import {
   type AuditStore,
   appendTo,
   dropOldAudit,
+  exportedAfter,
   firstHash,
   verifyAudit,
 } from "../../operators/audit.ts";
-import { exportedAfter } from "../../operators/audit-export.ts";
 import { type Database, openDatabase } from "../database/database.ts";
 import { PostgresAudit } from "./audit.ts";
 

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { ServiceError } from "../../errors.ts";
 import type {
@@ -11,7 +12,6 @@ import type {
 } from "../../operators/audit.ts";
 import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { composeWithin, runActing } from "./acting.ts";
 
 const columns = "seq, at_ms, actor, role, token_id, address, action, subject, before, after, hash";
 const shown = columns.replace("at_ms", 'at_ms AS "atMs"').replace("token_id", 'token_id AS "tokenId"');
@@ -142,4 +142,36 @@ async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash, 
 function valuesOf(record: AuditRecord): unknown[] {
   const { seq, atMs, actor, role, tokenId, address, action, subject, before, after, hash } = record;
   return [seq, atMs, actor, role, tokenId, address, action, subject, before, after, hash];
+}
+
+/** An action that is running, whose transactions append its audit entry. */
+interface Acting {
+  /** @param subject of an object that the action makes */
+  append(client: PoolClient, pool: Pool, subject: string): Promise<AuditRecord>;
+}
+
+const acting = new AsyncLocalStorage<Acting>();
+const composing = new AsyncLocalStorage<{ readonly pool: Pool; readonly client: PoolClient }>();
+
+/** Every transaction that changes something for this action has to call {@link appendEntry}. */
+export function runActing<Result>(action: Acting, run: () => Result): Result {
+  return acting.run(action, run);
+}
+
+/**
+ * Appends the entry of the running action, as the last thing before COMMIT: the change and its entry are stored
+ * together, or neither is. Does nothing if no action is running.
+ */
+export async function appendEntry(client: PoolClient, pool: Pool, subject = ""): Promise<AuditRecord | undefined> {
+  return await acting.getStore()?.append(client, pool, subject);
+}
+
+/** Reads in `compose` through {@link seen} see what this transaction has changed. */
+export function composeWithin<Result>(pool: Pool, client: PoolClient, compose: () => Result): Result {
+  return composing.run({ pool, client }, compose);
+}
+
+export function seen(pool: Pool): Pool | PoolClient {
+  const within = composing.getStore();
+  return within?.pool === pool ? within.client : pool;
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../../../../../test/support/database.ts";
-import { EndedSessions } from "../../operators/ended-sessions.ts";
+import { EndedSessions } from "../../operators/operators.ts";
 import { openDatabase } from "../database/database.ts";
-import { postgresEndedSessions } from "./ended-sessions.ts";
+import { postgresEndedSessions } from "./operators.ts";
 
 test("an ended session is known to other instances within two seconds, and stored until it would be over", async () => {
   const database = await createDatabase();

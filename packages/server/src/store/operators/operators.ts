@@ -1,7 +1,8 @@
 import type { Pool } from "pg";
 import type { OperatorRecord, OperatorStore } from "../../operators/operator.ts";
+import type { EndedSessionStore } from "../../operators/operators.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { appendEntry, seen } from "./acting.ts";
+import { appendEntry, seen } from "./audit.ts";
 import { type RowSeal, type RowSeals, sealOf } from "./row-seals.ts";
 
 const shown = `id, name, role, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
@@ -58,6 +59,25 @@ export function postgresOperators(pool: Pool, seals?: RowSeals): OperatorStore {
       await pool.query(
         "DELETE FROM operators WHERE subject IS NOT NULL AND least(expires_at, revoked_at) < now() - interval '1 day'",
       );
+    },
+  };
+}
+
+/** Ended sessions in PostgreSQL. Each that is added deletes those that are over. */
+export function postgresEndedSessions(pool: Pool): EndedSessionStore {
+  return {
+    async add(id, endsAtMs) {
+      // An instance whose clock is behind takes a cookie a little longer.
+      await pool.query("DELETE FROM ended_sessions WHERE ends_at < now() - interval '1 hour'");
+      await pool.query("INSERT INTO ended_sessions (id, ends_at) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+        id,
+        new Date(endsAtMs),
+      ]);
+    },
+
+    async has(id) {
+      const { rowCount } = await pool.query("SELECT FROM ended_sessions WHERE id = $1", [id]);
+      return rowCount === 1;
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import type { Proposal, ProposalStore } from "../../operators/proposals.ts";
 import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { appendEntry, seen } from "./acting.ts";
+import { appendEntry, seen } from "./audit.ts";
 
 const shown = `id, action, partner_id AS "partnerId", input::json AS input,
   json_build_object('name', proposed_by, 'tokenId', token_id, 'subject', subject) AS proposer,

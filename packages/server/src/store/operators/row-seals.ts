@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import type { AuditKeys, AuditRecord } from "../../operators/audit.ts";
 import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { appendEntry } from "./acting.ts";
+import { appendEntry } from "./audit.ts";
 
 /** The rows that grant rights: the text that a MAC covers is every column but those that only inform. */
 const tables = {

@@ -16,7 +16,7 @@ import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned, prepared } from "../database/statement.ts";
 import { despiteConflicts, failureKindOf } from "../database/transaction.ts";
-import { appendEntry, seen } from "../operators/acting.ts";
+import { appendEntry, seen } from "../operators/audit.ts";
 import { type RowSeal, type RowSeals, sealOf } from "../operators/row-seals.ts";
 
 // A partner's changes are detected by its xmin, and expiry by the list of valid versions. Counting seals changes

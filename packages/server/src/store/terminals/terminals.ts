@@ -6,7 +6,7 @@ import type { FoundTerminal, TerminalStore, UpsertedTerminal } from "../../partn
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned, prepared } from "../database/statement.ts";
-import { appendEntry, seen } from "../operators/acting.ts";
+import { appendEntry, seen } from "../operators/audit.ts";
 import { isStanding } from "../transactions/conditions.ts";
 
 // The claims of a partner with a quota are made one transaction after the other: each sees those before it. In order,
