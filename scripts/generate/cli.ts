@@ -110,12 +110,13 @@ function usageOf(one: Command): string {
 
 function textOf(one: Command, common: readonly Option[], own: readonly Option[]): string {
   const { description = "", exitCodes = {} } = describedOf(one) ?? {};
-  const paragraphs = description.split("\n\n").filter((block) => block !== "");
+  // The cases of certify have a page.
+  const paragraphs = description.split("\n\n").filter((block) => block !== "" && !block.startsWith("Cases: "));
   const text = paragraphs.map((block) => (block.startsWith("  ") ? listed(block) : block));
   const shared = one.options.filter((option) => isIn(common, option));
   const access = shared.filter((option) => isIn(accessOptions, option));
   const named = access.length === 0 || access.length === accessOptions.length ? without(shared, access) : shared;
-  const given = one.registeredArguments.filter((argument) => !isFromList(argument.description));
+  const given = one.registeredArguments.filter(({ description: meaning }) => !isSaidOnce(meaning));
   const codes = Object.entries(exitCodes).map(([exitCode, meaning]) => `${exitCode}: ${meaning}.`);
   return [
     `${sentence(one.summary())}.`,
@@ -127,9 +128,11 @@ function textOf(one: Command, common: readonly Option[], own: readonly Option[])
   ].join(" ");
 }
 
-/** The page says once that an id is the one that the list shows. */
-function isFromList(description: string): boolean {
-  return description === "" || /\bas `paybell .*` shows? (?:it|them)$/.test(description);
+/** The page says once that an id is the one that the list shows, and which partner is meant without one. */
+function isSaidOnce(description: string): boolean {
+  return (
+    description === "" || /\bas `paybell .*` shows? (?:it|them)$|the partner of the credentials$/.test(description)
+  );
 }
 
 /** The indented lines of a help text, a word and its meaning each, as one sentence. */
