@@ -154,6 +154,11 @@ describe("a queue", () => {
     expect(queue.has(later.id)).toBe(false);
   });
 
+  test("adopts a row only if there is room for it", () => {
+    const queue = newQueue(1);
+    expect([1, 1, 2].map((nth) => queue.adopt(deliveryOf(nth), 0))).toEqual([true, false, false]);
+  });
+
   test("sends a held delivery once, however often it may leave", () => {
     const queue = newQueue();
     const follower = deliveryOf(1, { follows: true });

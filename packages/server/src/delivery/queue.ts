@@ -268,7 +268,7 @@ export class Queue {
   readFailed(): void {
     const { fromHead, isPartial, rewindUs } = this.#reading();
     if (fromHead) this.#wantsHead = true;
-    this.#stopReading(isPartial || !fromHead, rewindUs);
+    this.#stopReading(isPartial, rewindUs);
   }
 
   /** Removes the head for sending. It counts as taken from now on. */

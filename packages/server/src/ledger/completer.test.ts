@@ -33,11 +33,16 @@ test("a field that was sent with a delimiter is an event of its transaction", as
     events: { record: (event: NewEvent) => void events.push(event) },
     metrics: { commands: { inc: () => undefined } },
   } as unknown as CompleterParts);
-  const begun = { partnerId: newId(), id: newId(), command: "SALE", acquirer: "" } as unknown as Transaction;
+  const begun = { partnerId: newId(), id: newId(), command: "SALE", acquirer: "first" } as unknown as Transaction;
   const warnings = [{ field: "billId", code: "delimiter" as never, message: "It has a delimiter." }];
   const result = { state: "SUCCESS", facts: { kind: "card", fields: {} } as never, warnings, silent: true } as const;
   await completer.complete(begun, result, newId());
   expect(events).toMatchObject([
-    { kind: "delimiter_sent", partnerId: begun.partnerId, subjectId: begun.id, detail: { fields: warnings } },
+    {
+      kind: "delimiter_sent",
+      partnerId: begun.partnerId,
+      subjectId: begun.id,
+      detail: { fields: warnings, acquirer: "first" },
+    },
   ]);
 });

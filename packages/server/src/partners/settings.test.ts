@@ -173,6 +173,7 @@ test.each<[unknown, string[]]>([
   [{ schemes: { NAPAS: "x".repeat(17) } }, ["reports.schemes.NAPAS invalid_value"]],
   [{ schemes: { NAPAS: "\ud800" } }, ["reports.schemes.NAPAS invalid_value"]],
   [{ schemes: { "\0": "a" } }, ["reports.schemes.\0 invalid_value"]],
+  [{ schemes: Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`S${at}`, ""])) }, []],
   [
     { schemes: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`S${at}`, ""])) },
     ["reports.schemes too_long"],
