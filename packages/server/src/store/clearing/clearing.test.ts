@@ -74,7 +74,7 @@ test("what is done with one file, or old, leaves other files and exceptions as t
     [nilId, ended],
   );
   await store.dropOld(Date.now() - 86_400_000);
-  expect(await stateOf(ended)).toBe("done");
+  expect(await store.file(ended)).toMatchObject({ state: "done", doneAt: expect.any(Date) });
   const left = await connections.pool.query("DELETE FROM clearing_entries RETURNING id");
   expect(left.rows).toEqual(rows.slice(2));
   await connections.pool.query("DELETE FROM clearing_files");

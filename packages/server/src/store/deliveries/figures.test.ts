@@ -68,6 +68,8 @@ test("the counts of two instances in one minute are added up, for a partner and 
     expect(all.failing).toEqual([{ partnerId: partner.id, ...counted }]);
     expect(all.standing).toMatchObject({ parked: 1, tripped: 0 });
   }
+  const [point] = await figures.read(partner.id, "week", atMs - 2 * 3_600_000);
+  expect(point?.attemptMs.reduce((all, count) => all + count, 0)).toBe(6);
   const { attemptP50Ms, deliveryP99Ms } = await overview.of(partner.id, "hour");
   expect(attemptP50Ms).toBeGreaterThan(30);
   expect(attemptP50Ms).toBeLessThanOrEqual(50);
@@ -102,6 +104,7 @@ test("figures older than any query are dropped", async () => {
   count(counter, "retry", twoDaysAgoMs);
   await counter.flush();
   expect(await figures.failing(Date.now() - 3_600_000, 10)).toEqual([]);
+  expect(await figures.read(partner.id, "week", Date.now() - 3_600_000)).toEqual([]);
   await figures.dropOld(Date.now());
   expect(await figures.read(partner.id, "day", 0)).toEqual([]);
   expect(await figures.read(partner.id, "week", 0)).toHaveLength(1);

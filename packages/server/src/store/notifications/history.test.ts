@@ -39,7 +39,7 @@ test("a day is exported whole, page by page, and nothing of another day or partn
   await insertAttempt(bench.pool, one.id, ids[7] as NotificationId, { attemptNo: 2 });
   await insertAttempt(bench.pool, one.id, ids[7] as NotificationId, { attemptNo: 1, reason: "timeout" });
   const parked = await insertNotification(bench.pool, other.id, { id: idAt(today - 1), state: "parked" });
-  await insertNotification(bench.pool, one.id, { id: idAt(today) });
+  await insertNotification(bench.pool, one.id, { id: idAt(today), state: "pending" });
   const history = postgresHistory(bench.homes);
   const day = await rowsOf(readDay(history, dayText(yesterday), nowMs));
   expect(new Set(day.map(({ id }) => id))).toEqual(new Set([...ids, parked]));

@@ -309,6 +309,7 @@ describe("one notification", () => {
       state: "parked",
       command: "SETTLEMENT",
       callBackUrl: "https://partner.example/own",
+      content: '{"kind":"settlement","command":"SETTLEMENT","currency":"VND","fields":{"totalAmount":"5"}}',
     });
     const before = await bench.notifications.find(id);
     await bench.partitions.maintain();
@@ -316,6 +317,8 @@ describe("one notification", () => {
     expect(rows[0].found).toBeNull();
     expect(await bench.notifications.find(id)).toEqual(before);
     expect(before).toMatchObject({ kind: "settlement", callBackUrl: "https://partner.example/own" });
+    const { items } = await bench.notifications.search({ limit: 10, command: "SETTLEMENT" });
+    expect(items).toMatchObject([{ id, subject: { amount: "5", currency: "VND" } }]);
     expect(await idsOf({})).toEqual([id]);
     expect(await idsOf({ state: "parked", partnerId: partner.id })).toEqual([id]);
     expect(await idsOf({ q: id })).toEqual([id]);

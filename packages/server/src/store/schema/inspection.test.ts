@@ -1,6 +1,6 @@
 import { Client } from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../../../../test/support/database.ts";
+import { createDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import { inspectDatabase } from "./inspection.ts";
 
 test("the clocks are compared at the answer, however long the other answers take", async () => {
@@ -30,4 +30,13 @@ test("the clocks are compared at the answer, however long the other answers take
   });
   const { clockAheadMs } = await inspectDatabase(database.url);
   expect(clockAheadMs).toBe(-500);
+});
+
+test("the value that shows whether the master key is right is found among others", async () => {
+  const database = await createDatabase();
+  onTestFinished(() => database.drop());
+  await withAdmin(database.url, (client) =>
+    client.query("INSERT INTO sealed_values (name, sealed) VALUES ('another', 'no'), ('check', 'yes'), ('more', 'no')"),
+  );
+  expect(await inspectDatabase(database.url)).toMatchObject({ masterKeyCheck: Buffer.from("yes") });
 });
