@@ -165,12 +165,24 @@ test("with the lines of the statement, a partner has booked what its switch repo
     const { status } = await service.operator("POST", stands, { reason: "the bank has settled it" });
     return status === 200 || undefined;
   });
-  await book(partner, async ({ onIpn, onLine, sum }) => {
-    for (const { received } of await partner.server.next(4)) await onIpn(received as ReceivedIpn);
-    expect(await sum()).toBe(150_000);
-    for (const date of new Set([began, new Date()].map((time) => time.toISOString().slice(0, 10)))) {
-      for (const line of (await api.getStatement(date)).lines) await onLine(line);
-    }
-    expect([await sum(), await moved(partner, began, new Date())]).toEqual([150_070, 150_070]);
-  });
+  const ipns = (await partner.server.next(4)).map(({ received }) => received as ReceivedIpn);
+  const [others, its] = [
+    ipns.filter(({ ipn }) => ipn.id !== body["id"]),
+    ipns.filter(({ ipn }) => ipn.id === body["id"]),
+  ];
+  for (const [before, after] of [
+    [ipns, []],
+    [others, its],
+  ] as const) {
+    await book(partner, async ({ onIpn, onLine, sum }) => {
+      for (const received of before) await onIpn(received);
+      expect(await sum()).toBe(150_000);
+      for (const date of new Set([began, new Date()].map((time) => time.toISOString().slice(0, 10)))) {
+        for (const line of (await api.getStatement(date)).lines) await onLine(line);
+      }
+      expect([await sum(), await moved(partner, began, new Date())]).toEqual([150_070, 150_070]);
+      for (const received of after) await onIpn(received);
+      expect(await sum()).toBe(150_070);
+    });
+  }
 });
