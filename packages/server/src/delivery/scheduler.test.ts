@@ -121,8 +121,10 @@ describe("a partner gets a slot", () => {
     const { scheduler, start } = schedulerOf();
     const queue = new Bodies("one", times(10));
     scheduler.add(queue, { ...unlimited, maxInFlight: 4 });
-    for (let sent = 0; sent < 3; sent += 1) start();
+    const [first] = [start(), start(), start()];
     scheduler.add(queue, { ...unlimited, maxInFlight: 2 });
+    expect(start()).toBeUndefined();
+    scheduler.end(first?.slot as Slot, true);
     expect(start()).toBeUndefined();
     scheduler.add(queue, { ...unlimited, maxInFlight: 4 });
     expect(start()).toBeDefined();
