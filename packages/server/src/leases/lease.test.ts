@@ -188,6 +188,20 @@ describe("a lease", () => {
     expect(reaped).toEqual([dead]);
     expect(lease.current()).toBeDefined();
   });
+
+  test("does not count the time before a beat of its own that was not answered", async () => {
+    let beats = 0;
+    const { reaped, beat, pass } = await held(async () => {
+      beats += 1;
+      if (beats % 2 === 0) throw new Error("away");
+      return [{ id: "living" as LeaseId, beat: 7 }];
+    });
+    for (let times = 0; times < 40; times += 1) {
+      pass(1_000);
+      await beat();
+    }
+    expect([beats, reaped]).toEqual([40, []]);
+  });
 });
 
 const id = "a" as LeaseId;
