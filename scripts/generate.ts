@@ -6,6 +6,7 @@ import { clientContracts, vectorsReference } from "./generate/clients.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { codesReference, fieldsReference, headersReference } from "./generate/ipn.ts";
 import { openApiReference } from "./generate/openapi.ts";
+import { retryPicture } from "./generate/retries.ts";
 import {
   errorsReference,
   metricsReference,
@@ -34,6 +35,7 @@ export const generators: readonly Generator[] = [
   partnerSettingFlags,
   cliReference,
   clientContracts,
+  retryPicture,
 ];
 
 export async function generate(): Promise<GeneratedFile[]> {
