@@ -74,7 +74,7 @@ function rowsOf(partner: PartnerId, ids: Ids): Readonly<Record<string, readonly 
     currency: "VND",
     ...more,
   });
-  const acquirer = partner === partnerId ? "" : "another";
+  const acquirer = partner === partnerId && tid === own.tid ? "" : "another";
   const reported = { origin: "switch", state: "SUCCESS", batch_id: null, tid: null, reported_batch: batchId };
   const notified = { command: "SALE", chain_id: original, content: sampleFacts({ owner: partner }) };
   const late = { settlementId: settlement, batchId, batchNo: "000001", state: "entered", owner: partner };
@@ -83,7 +83,7 @@ function rowsOf(partner: PartnerId, ids: Ids): Readonly<Record<string, readonly 
       {
         tid,
         mid: "M1",
-        device_id: tid,
+        device_id: partner + tid,
         acquirer,
         batch_id: batchId,
         late_settlement: late,
@@ -222,8 +222,11 @@ function complete(id: TransactionId, effects: Partial<Completion>): Promise<unkn
 const endBatch = (becomes: BatchEnd["becomes"]) => complete(settlement, { batch: { tid, batchId, becomes, totals } });
 
 const allParked = "UPDATE reversals SET state = 'PARKED'";
-const free = `${allParked}; UPDATE terminals SET batch_closing = false, batch_id = gen_random_uuid();
-  UPDATE transactions SET state = 'ERROR' WHERE state = 'INIT'`;
+/** Those of others are not: a PreAuth is open, a command in flight, a Reversal pending, a batch closing. */
+const free = `UPDATE reversals r SET state = 'PARKED' WHERE NOT (${othersRows});
+  UPDATE terminals r SET batch_closing = false, batch_id = gen_random_uuid() WHERE NOT (${othersRows});
+  UPDATE transactions r SET state = 'ERROR' WHERE state = 'INIT' AND NOT (${othersRows});
+  UPDATE transactions SET command = 'PREAUTH', state = 'SUCCESS' WHERE id = '${sibling.sale}'`;
 const terminal = {
   ...{ tid, mid: "M1", merchantId: "", merchantName: "", merchantAddress: "", deviceId: "", appName: "" },
   acquirer: "",
@@ -353,6 +356,15 @@ test.each<[string, () => Promise<unknown>, string?]>([
   ["a queue", () => deliveries.scan({ partnerId, queue: tid, after: undefined, rowsMax: 9 })],
   ["no order", async () => (await deliveries.preceding([queued])).map((one) => [one?.after])],
   ["no open batch", async () => [await settlements.keepLate(partnerId, tid, late)], onlyOthersOpen],
+  [
+    "no end but its own",
+    async () => {
+      const others = [{ ...done, state: "PARKED" } as const, { ...done, responseCode: "12" }];
+      const found = await Promise.all(others.map((other) => reversals.end(reversal, other)));
+      return found.every((end) => end === undefined);
+    },
+    "UPDATE reversals SET state = 'DONE', response_code = '00'",
+  ],
   ["no end of another Reversal", async () => [await reversals.end(reversal, done)], ended],
   ["a transaction", () => transactions.find(partnerId, original)],
   ["a transaction by its reqId", async () => (await transactions.findByReqId(partnerId, follower))?.id === follower],
@@ -389,7 +401,8 @@ test.each<[string, () => Promise<unknown>, string?]>([
   ["a chain for the operator", () => money.chain(partnerId, original)],
   ["an acquirer", async () => (await terminals.acquirerOf(partnerId, tid)) === ""],
   ["a terminal", () => terminals.find(partnerId, tid)],
-  ["a device", () => isRegisteredDevice(homes, partnerId, tid)],
+  ["a device", () => isRegisteredDevice(homes, partnerId, partnerId + tid)],
+  ["no device of others", async () => !(await isRegisteredDevice(homes, partnerId, otherPartner + tid))],
   [
     "contents",
     async () => {
