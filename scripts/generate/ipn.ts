@@ -6,11 +6,9 @@ import {
   type Field,
   type FieldFormat,
   headerNames,
-  paymentTypes,
   responseCodes,
   settlementIpnFields,
   settlementListFields,
-  statuses,
   swipeTypes,
   type TransactionType,
   toWire,
@@ -33,17 +31,20 @@ function values({ type, values, format }: Field): string {
   return format === undefined ? "" : formats[format];
 }
 
-function fieldTable(fields: readonly Field[]): string {
+/** The fields of a list's entries follow it. */
+function fieldTable(fields: readonly Field[], entries: readonly Field[] = []): string {
   return table(
     ["No", "Field", "Also accepted as", "Values", "Meaning"],
-    fields.map((field) => [
-      String(field.no),
-      code(field.name),
-      field.alias === undefined ? "" : code(field.alias),
-      values(field),
-      field.meaning,
+    fields.flatMap((field) => [
+      fieldRow(field, String(field.no)),
+      ...(field.type === "list" ? entries.map((entry) => fieldRow(entry, `${field.no}.${entry.no}`)) : []),
     ]),
   );
+}
+
+function fieldRow(field: Field, no: string): string[] {
+  const alias = field.alias === undefined ? "" : code(field.alias);
+  return [no, code(field.name), alias, values(field), field.meaning];
 }
 
 /** Every field of both IPNs. */
@@ -54,10 +55,8 @@ export function fieldsReference(): GeneratedFile {
   const undescribed = Object.keys(toWire("settlement", {}, "sample")).filter((name) => !described.has(name));
   return withParts("docs/reference/fields.md", {
     card: fieldTable(cardIpnFields),
-    settlement: fieldTable(settlementIpnFields),
-    undescribed: `With \`wireNames: "sample"\` the body also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
+    settlement: `${fieldTable(settlementIpnFields, settlementListFields)}\n\nWith \`wireNames: "sample"\` the body also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
     extended: fieldTable([...extensionFields("card"), ...extensionFields("settlement")]),
-    entry: fieldTable(settlementListFields),
   });
 }
 
@@ -92,10 +91,6 @@ export function codesReference(): GeneratedFile {
       ["Code", "Commands, by default"],
       transactionTypes.map((type) => [code(type), commandsOf(type)]),
     ),
-    words: [
-      `\`status\`: ${statuses.map(code).join(", ")}; \`INIT\` is never sent.`,
-      `\`paymentType\`: ${paymentTypes.map(code).join(", ")}; those with \`qrmo\` are payments without a card.`,
-    ].join(" "),
     swipeType: table(
       ["Code", "Meaning"],
       swipeTypes.map((swipe) => [code(swipe.code), swipe.meaning]),
@@ -104,7 +99,8 @@ export function codesReference(): GeneratedFile {
       ["AID", "cardScheme", "Kind"],
       aids.map(({ aid, scheme, kind }) => [code(aid), code(scheme), kind]),
     ),
-    isoResponseCode: inTwoColumns(
+    isoResponseCode: sideBySide(
+      3,
       ["Code", "Meaning"],
       responseCodes.map((response) => [code(response.code), response.meaning]),
     ),
@@ -113,12 +109,13 @@ export function codesReference(): GeneratedFile {
 }
 
 /** A long table of short rows, side by side. */
-function inTwoColumns(columns: readonly string[], rows: readonly (readonly string[])[]): string {
-  const half = Math.ceil(rows.length / 2);
+function sideBySide(times: number, columns: readonly string[], rows: readonly (readonly string[])[]): string {
+  const height = Math.ceil(rows.length / times);
   const none = columns.map(() => "");
+  const offsets = Array.from({ length: times }, (_, at) => at * height);
   return table(
-    [...columns, ...columns],
-    rows.slice(0, half).map((row, at) => [...row, ...(rows[half + at] ?? none)]),
+    offsets.flatMap(() => columns),
+    rows.slice(0, height).map((_, at) => offsets.flatMap((offset) => rows[offset + at] ?? none)),
   );
 }
 

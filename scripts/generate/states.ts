@@ -22,7 +22,12 @@ function diagram(transitions: readonly Transition<string>[]): string {
 function transitionTable(transitions: readonly Transition<string>[]): string {
   return table(
     ["From", "Event", "To", "Condition or effect"],
-    transitions.map(({ from, event, to, guard = "" }) => [from === null ? "new" : code(from), event, code(to), guard]),
+    [...Map.groupBy(transitions, ({ from, event }) => `${from} ${event}`).values()].map((ends) => [
+      ends[0]?.from ? code(ends[0].from) : "new",
+      ends[0]?.event ?? "",
+      ends.map(({ to }) => code(to)).join(", "),
+      ends.length === 1 ? (ends[0]?.guard ?? "") : ends.map(({ to, guard }) => `${code(to)}: ${guard}`).join("; "),
+    ]),
   );
 }
 
@@ -54,12 +59,12 @@ const statusMeanings: Readonly<Record<TransactionStatus, string>> = {
 export function statesReference(): GeneratedFile {
   const whole = (transitions: readonly Transition<string>[]) =>
     `${diagram(transitions)}\n\n${transitionTable(transitions)}`;
+  const meanings = table(
+    ["State", "Meaning"],
+    Object.entries(statusMeanings).map(([state, meaning]) => [code(state), meaning]),
+  );
   return withParts("docs/internals/states.md", {
-    meanings: table(
-      ["State", "Meaning"],
-      Object.entries(statusMeanings).map(([state, meaning]) => [code(state), meaning]),
-    ),
-    standing: whole([...statusTransitions, ...begun()]),
+    transaction: `${meanings}\n\n${whole([...statusTransitions, ...begun()])}`,
     batch: transitionTable(batchTransitions),
     reversal: whole(reversalTransitions),
   });
