@@ -69,6 +69,9 @@ function slugOf(heading: string): string {
 /** Files beside the pages that the service serves, or that a page links to, by their path in `docs`. */
 const files = new Set([isForPartners ? "partner/openapi.json" : "reference/openapi.json"]);
 
+/** The pages that have another path on the site. */
+const rewrites: Record<string, string> = { "README.md": "index.md" };
+
 /** The address that a link leads to; undefined for what this site does not have. */
 function placeOf(link: string, folder: string): string | undefined {
   const [path = "", anchor] = link.split("#");
@@ -76,7 +79,7 @@ function placeOf(link: string, folder: string): string | undefined {
   const target = posix.join(folder, path);
   if (!isShown(target)) return undefined;
   if (!path.endsWith(".md")) files.add(target);
-  return `/${target}${anchor === undefined ? "" : `#${anchor}`}`;
+  return `/${rewrites[target] ?? target}${anchor === undefined ? "" : `#${anchor}`}`;
 }
 
 /** A link to what this site does not have, such as a source file, becomes its words. */
@@ -139,7 +142,7 @@ export default defineConfig({
   base: "/docs/",
   outDir: join(import.meta.dirname, "dist", isForPartners ? "partners" : "operators"),
   srcExclude: excluded.map((one) => one.replace(/\/$/, "/**")),
-  rewrites: { "README.md": "index.md" },
+  rewrites,
   cleanUrls: true,
   // A page loads what it shows, and nothing more.
   router: { prefetchLinks: false },
