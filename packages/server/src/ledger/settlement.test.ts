@@ -428,6 +428,16 @@ describe("an answer to a settlement whose process has died", () => {
     expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
   });
 
+  test("is kept for the first of two that were aborted, too", async () => {
+    const till = new LedgerTill();
+    const [first, sent] = await sentBefore(till);
+    await instance.settler.abort(partner.id, first.id);
+    const [second] = await sentBefore(till);
+    await instance.settler.abort(partner.id, second.id);
+    expect(await instance.settler.answeredUnmatched("", strayAnswer(sent))).toBe(true);
+    expect(await instance.eventOf("settlement_late", first.id)).toMatchObject({ detail: { batch: "closed" } });
+  });
+
   test("decides nothing if it may be that of two", async () => {
     const [one, other] = [new LedgerTill(), new LedgerTill()];
     const [settling, sent] = await sentBefore(one);
@@ -598,15 +608,16 @@ describe("a bank with other totals (95)", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
   });
 
-  test("and refuses an upload makes the settlement refused", async () => {
+  // A duplicate is right for a repeated message alone.
+  test.each(["30", "94"])("and refuses an upload with %s makes the settlement refused", async (responseCode) => {
     const till = new LedgerTill();
     await differing(till);
-    instance.nextFares("BATCH_UPLOAD", { declines: "30" });
+    instance.nextFares("BATCH_UPLOAD", { declines: responseCode });
     const refused = await instance.ended(partner, till.settlement());
     expect(refused).toMatchObject({ state: "ERROR" });
     expect(await instance.eventOf("settlement_mismatched", refused.id)).toMatchObject({ detail: { tid: till.tid } });
     expect(await instance.eventOf("upload_refused", refused.id)).toMatchObject({
-      detail: { tid: till.tid, transactionId: expect.any(String), responseCode: "30" },
+      detail: { tid: till.tid, transactionId: expect.any(String), responseCode },
     });
     expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
   });

@@ -25,3 +25,17 @@ test("a partner that is enabled again during its deletion stays, with all that i
     expect(rowCount).toBe(1);
   }
 });
+
+test.each(["PENDING", "PARKED"])(
+  "a Reversal that is %s holds a deletion up: its card may be charged",
+  async (state) => {
+    const { id } = await registerPartner(bench.pool);
+    const { obstacles } = postgresPartnerArchive(bench);
+    await bench.pool.query("UPDATE partners SET updated_at = now() - interval '1 hour' WHERE id = $1", [id]);
+    expect(await obstacles(id)).toEqual([]);
+    const insert =
+      "INSERT INTO reversals (partner_id, transaction_id, tid, state) VALUES ($1, gen_random_uuid(), 'T', $2)";
+    await bench.pool.query(insert, [id, state]);
+    expect(await obstacles(id)).toEqual(["1 Reversals are not done"]);
+  },
+);
