@@ -105,6 +105,9 @@ function slow(source: Source): Violation[] {
   });
 }
 
+const decision = /^docs\/decisions\/(?!README\.md$)[\w-]+\.md$/;
+const beginning = /^# .+\n\nDate: \d{4}-\d{2}-\d{2}\nStatus: (?:accepted|proposed)\n\n/;
+
 /** The documents about the code: a guide for users names files of theirs. */
 const aboutCode = /^(?:CONTRIBUTING|ARCHITECTURE)\.md$|^docs\/(?:internals|decisions)\/[\w-]+\.md$/;
 const namedFile = /`(?:…\/)?((?:[\w.-]+\/)*[\w.-]+\.(?:ts|sql|md|js))`/g;
@@ -112,6 +115,14 @@ const namedFile = /`(?:…\/)?((?:[\w.-]+\/)*[\w.-]+\.(?:ts|sql|md|js))`/g;
 const placeholder = /NNNN/;
 
 const documentRules: readonly StyleRule[] = [
+  {
+    rule: "each decision has a date and a status",
+    remedy: 'After the heading, write "Date: YYYY-MM-DD" and "Status: accepted", or "proposed", on two lines',
+    check: ({ texts }) =>
+      texts
+        .filter(({ path, text }) => decision.test(path) && !beginning.test(text))
+        .map(({ path }) => ({ file: path, line: 1, forbidden: "this record does not begin with them" })),
+  },
   {
     rule: "every file that a document about the code names exists",
     remedy: "Name the file as it is called now, from any of its folders on",

@@ -1,8 +1,19 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { needs, pathOf } from "./programs.ts";
+import { tiers } from "../../scripts/tests/tiers.ts";
+import { installations, needs, pathOf } from "./programs.ts";
+
+test("the guide to the tests has the programs of each tier, and the line that installs them", () => {
+  const guide = readFileSync(join(import.meta.dirname, "../../docs/internals/testing.md"), "utf8");
+  const rows = installations().map(({ tier, programs, debian }) => {
+    return `| \`${tier}\` | ${programs.join(", ")} | ${debian === "" ? "none" : `\`${debian}\``} |`;
+  });
+  const section = guide.slice(guide.indexOf("\n| tier | programs | Debian 12 |"));
+  expect(section.slice(0, section.indexOf("\n\n")).split("\n").slice(3)).toEqual(rows);
+  expect(tiers.map(({ name }) => name)).toEqual(expect.arrayContaining(installations().map(({ tier }) => tier)));
+});
 
 test("a test is skipped, and names the program, where it is missing, too old, or lacks a part", () => {
   const folder = mkdtempSync(join(tmpdir(), "paybell-programs-"));

@@ -20,6 +20,8 @@ interface Program {
   readonly having?: string;
   /** Commands of the same folder that are used with it. */
   readonly beside?: readonly string[];
+  /** The tiers with tests that need it. */
+  readonly tiers: readonly string[];
   /** The packages of Debian 12. Undefined if it has none, or one that is too old. */
   readonly debian?: readonly string[];
   /** Elsewhere than from Debian. */
@@ -31,16 +33,17 @@ const phpVersion =
   "class_exists('ZipArchive') && (@include 'Nyholm/Psr7/autoload.php') !== false || exit(1); echo 'PHP ', PHP_VERSION;";
 
 const programs = {
-  bash: { title: "bash", command: "bash", args: ["--version"], debian: ["bash"] },
-  zsh: { title: "zsh", command: "zsh", args: ["--version"], debian: ["zsh"] },
-  fish: { title: "fish", command: "fish", args: ["--version"], debian: ["fish"] },
-  script: { title: "script", command: "script", args: ["--version"], debian: ["bsdutils"] },
-  nginx: { title: "nginx", command: "nginx", args: ["-v"], debian: ["nginx"] },
+  bash: { title: "bash", command: "bash", args: ["--version"], tiers: ["systems"], debian: ["bash"] },
+  zsh: { title: "zsh", command: "zsh", args: ["--version"], tiers: ["systems"], debian: ["zsh"] },
+  fish: { title: "fish", command: "fish", args: ["--version"], tiers: ["systems"], debian: ["fish"] },
+  script: { title: "script", command: "script", args: ["--version"], tiers: ["systems"], debian: ["bsdutils"] },
+  nginx: { title: "nginx", command: "nginx", args: ["-v"], tiers: ["systems"], debian: ["nginx"] },
   caddy: {
     title: "Caddy",
     command: "caddy",
     args: ["version"],
     atLeast: [2, 0],
+    tiers: ["systems"],
     debian: ["caddy"],
   },
   promtool: {
@@ -48,12 +51,14 @@ const programs = {
     command: "promtool",
     args: ["--version"],
     atLeast: [2, 0],
+    tiers: ["systems"],
     debian: ["prometheus"],
   },
   systemd: {
     title: "systemd-analyze",
     command: "systemd-analyze",
     args: ["--version"],
+    tiers: ["systems"],
     debian: ["systemd"],
   },
   helm: {
@@ -61,6 +66,7 @@ const programs = {
     command: "helm",
     args: ["version", "--short"],
     atLeast: [3, 8],
+    tiers: ["systems"],
     otherwise: "go install helm.sh/helm/v3/cmd/helm@v3.19.0",
   },
   pip: {
@@ -68,6 +74,7 @@ const programs = {
     command: "python3",
     args: ["-m", "pip", "--version"],
     having: "pip",
+    tiers: ["systems"],
     debian: ["python3-pip"],
   },
   postgres: {
@@ -77,27 +84,31 @@ const programs = {
     atLeast: [15, 0],
     beside: ["initdb", "pg_basebackup", "pg_verifybackup"],
     having: "its programs of a server",
+    tiers: ["systems"],
     debian: ["postgresql-15"],
   },
   redis: {
     title: "Redis",
     command: "redis-server",
     args: ["--version"],
+    tiers: ["systems", "bench"],
     debian: ["redis-server"],
   },
-  openssl: { title: "OpenSSL", command: "openssl", args: ["version"], debian: ["openssl"] },
+  openssl: { title: "OpenSSL", command: "openssl", args: ["version"], tiers: [], debian: ["openssl"] },
   jdk: {
     title: "JDK",
     command: "javac",
     args: ["-version"],
     atLeast: [17, 0],
     beside: ["java"],
+    tiers: ["languages", "acquirer-host", "intake"],
     debian: ["openjdk-17-jdk-headless"],
   },
   maven: {
     title: "Maven",
     command: "mvn",
     args: ["-version"],
+    tiers: ["languages", "acquirer-host", "intake"],
     debian: ["maven"],
   },
   python: {
@@ -106,6 +117,7 @@ const programs = {
     args: ["-c", pythonVersion],
     atLeast: [3, 9],
     having: "the packages cryptography and pip",
+    tiers: ["languages"],
     debian: ["python3-cryptography", "python3-pip"],
   },
   php: {
@@ -115,6 +127,7 @@ const programs = {
     atLeast: [8, 1],
     beside: ["composer", "phpcs", "phpunit"],
     having: "zip and nyholm/psr7, Composer, PHP_CodeSniffer and PHPUnit",
+    tiers: ["languages"],
     debian: ["composer", "php-cli", "php-codesniffer", "php-nyholm-psr7", "php-zip", "phpunit"],
   },
   go: {
@@ -122,18 +135,21 @@ const programs = {
     command: "go",
     args: ["version"],
     atLeast: [1, 26],
+    tiers: ["languages", "systems"],
     otherwise: "Debian 12 has an older one: install it as Go's own site says",
   },
   bun: {
     title: "Bun",
     command: "bun",
     args: ["--version"],
+    tiers: ["packages"],
     otherwise: "npm install --global bun",
   },
   deno: {
     title: "Deno",
     command: "deno",
     args: ["--version"],
+    tiers: ["packages"],
     otherwise: "npm install --global deno",
   },
 } as const satisfies Readonly<Record<string, Program>>;
@@ -161,6 +177,23 @@ export function pathOf(name: ProgramName): string {
   const path = find(name);
   if (path === undefined) throw new Error(`This needs ${describeMissing(name)}`);
   return path;
+}
+
+/** The programs that a tier needs, in words, and the line that installs those of Debian 12. */
+export interface Installation {
+  readonly tier: string;
+  readonly programs: readonly string[];
+  readonly debian: string;
+}
+
+/** Lists each tier that needs more than npm brings. */
+export function installations(): Installation[] {
+  const all: readonly Program[] = Object.values(programs);
+  return [...new Set(all.flatMap(({ tiers }) => tiers))].map((tier) => {
+    const needed = all.filter(({ tiers }) => tiers.includes(tier));
+    const packages = needed.flatMap(({ debian = [] }) => debian);
+    return { tier, programs: needed.map(describeProgram), debian: packages.length === 0 ? "" : aptGet(packages) };
+  });
 }
 
 /** The files, by name and PATH. */
