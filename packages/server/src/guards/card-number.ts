@@ -71,7 +71,7 @@ const digitValues = new Map<string, string>();
 const unseen = "\\p{Cf}\\p{Default_Ignorable_Code_Point}\\u2800";
 const invisible = new RegExp(`[${unseen}]`, "gu");
 /** The characters that do not end a number: the content of a character class, with the flag u. */
-export const betweenDigits = parting + unseen;
+const betweenDigits = parting + unseen;
 const percentEncoded = /(?:%[0-9a-f]{2})+/gi;
 /** An encoding of an encoding of an encoding. */
 const decodingsMax = 3;
@@ -115,7 +115,7 @@ function groupsHoldCardNumber(given: string): boolean {
 }
 
 /** The text, and what it becomes as each layer of percent-encoding is removed. */
-export function decodings(given: string): readonly string[] {
+function decodings(given: string): readonly string[] {
   const texts = [given];
   let text = given;
   for (let layer = 0; layer < decodingsMax && text.includes("%"); layer += 1) {
@@ -223,7 +223,7 @@ function brokenJsonHoldsCardNumber(given: string): boolean {
 }
 
 /** JSON text whose characters are written as they are, at any depth of text in text. */
-export function withoutEscapes(text: string): string {
+function withoutEscapes(text: string): string {
   return text
     .replace(/\\+/g, "\\")
     .replace(/\\(?:u([0-9a-f]{4}))?/gi, (_, code?: string) =>

@@ -154,7 +154,7 @@ const acting = new AsyncLocalStorage<Acting>();
 const composing = new AsyncLocalStorage<{ readonly pool: Pool; readonly client: PoolClient }>();
 
 /** Every transaction that changes something for this action has to call {@link appendEntry}. */
-export function runActing<Result>(action: Acting, run: () => Result): Result {
+function runActing<Result>(action: Acting, run: () => Result): Result {
   return acting.run(action, run);
 }
 
@@ -167,7 +167,7 @@ export async function appendEntry(client: PoolClient, pool: Pool, subject = ""):
 }
 
 /** Reads in `compose` through {@link seen} see what this transaction has changed. */
-export function composeWithin<Result>(pool: Pool, client: PoolClient, compose: () => Result): Result {
+function composeWithin<Result>(pool: Pool, client: PoolClient, compose: () => Result): Result {
   return composing.run({ pool, client }, compose);
 }
 
