@@ -22,7 +22,7 @@ import type { Metrics } from "../metrics.ts";
 import { registeredUrl } from "../notification.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
-import { approvedCode } from "../response-codes.ts";
+import { approvedCode, malfunctionCode } from "../response-codes.ts";
 import { CommandSlots } from "./command-slots.ts";
 import type { Completer } from "./completer.ts";
 import {
@@ -552,12 +552,12 @@ export class Ledger {
     for (;;) {
       const original = await transactions.find(begun.partnerId, begun.originalId);
       if (original === undefined) throw new Error(`There is no transaction ${begun.originalId} to reverse.`);
+      const end = reversalEndOf(original);
       if (original.state === "INIT" && original.runBy !== null) {
         const result = resultOf(original, { kind: "no_answer" }, partner, begun.id);
         if ((await completer.complete(original, result, original.runBy)) === undefined) continue;
-      } else if (original.reversal === "done" || (original.state === "ERROR" && original.reversal === null)) {
-        const result = reversalResult(begun, { state: "DONE", responseCode: approvedCode });
-        return (await completer.complete(begun, result, leaseId)) ?? begun;
+      } else if (end !== undefined) {
+        return (await completer.complete(begun, reversalResult(begun, end), leaseId)) ?? begun;
       } else {
         await reversals.queue(begun.partnerId, original.id, begun.id);
       }
@@ -565,6 +565,14 @@ export class Ledger {
       return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
     }
   }
+}
+
+/** How a REVERSAL of it ends without a Reversal; undefined: one is needed, or under way. */
+function reversalEndOf({ state, reversal }: Transaction): Parameters<typeof reversalResult>[1] | undefined {
+  if (reversal === "done" || (state === "ERROR" && reversal === null)) {
+    return { state: "DONE", responseCode: approvedCode };
+  }
+  return reversal === "stands" ? { state: "PARKED", responseCode: malfunctionCode } : undefined;
 }
 
 function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transaction {

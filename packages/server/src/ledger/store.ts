@@ -68,7 +68,10 @@ export interface TransactionStore {
    * command has ended, or is another instance's: then the message must not leave.
    */
   redirect(partnerId: PartnerId, id: TransactionId, leaseId: LeaseId, site: string): Promise<boolean>;
-  /** Takes over, under `leaseId`, commands still INIT whose own lease is gone: they are in doubt. */
+  /**
+   * Takes over, under `leaseId`, commands still INIT whose own lease is gone: they are in doubt. Also a REVERSAL that was
+   * not answered in the time of the claim that ended its Reversal.
+   */
   takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]>;
   /** The INITs of a lease, without those that the settler runs. */
   initsOf(leaseId: LeaseId): Promise<readonly Transaction[]>;

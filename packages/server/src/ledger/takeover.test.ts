@@ -4,6 +4,7 @@ import type { LeaseId } from "../ids.ts";
 import { believedMs, Lease } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
 import { postgresLeases } from "../store/leases.ts";
+import { postgresReversals } from "../store/reversals/reversals.ts";
 import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { CrashPoint } from "./life.fixture.ts";
 
@@ -153,6 +154,35 @@ describe("an instance that crashes", () => {
     await bench.reversed(sale.id);
     expect(bench.bank.find(sale.id)).toMatchObject({ state: "reversed" });
     expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
+  });
+
+  test.each([
+    ["is done", {}, "SUCCESS", "00"],
+    ["is parked and then stands", { declines: "12" }, "ERROR", "96"],
+  ])("before it answers the REVERSAL of another leaves that to it: its Reversal %s", async (_, fare, state, code) => {
+    const instance = await bench.start();
+    const sale = await instance.ended(partner, till.sale());
+    instance.nextFares("REVERSAL", { answers: "never" });
+    const { transaction } = await instance.run(partner, till.reversal(sale), true);
+    await bench.tried(sale.id, 1);
+    const isDue = () => bench.query("UPDATE reversals SET due_at = now() WHERE transaction_id = $1", [sale.id]);
+    await crash({ at: "complete", phase: "before" }, async (gone) => {
+      gone.nextFares("REVERSAL", fare);
+      await isDue();
+      gone.reverser.wake();
+    });
+    const { letStand, queue } = postgresReversals(bench.connections.homes);
+    expect(await letStand(partner.id, sale.id)).toBe(state === "ERROR");
+    const end = async () => {
+      const found = await instance.find(partner, transaction.id);
+      return [found.state, field(found, "isoResponseCode")];
+    };
+    // The one that ended it may yet answer.
+    expect([await instance.takeOver(partner), await end()]).toEqual([0, ["INIT", ""]]);
+    await isDue();
+    expect([await instance.takeOver(partner), await end()]).toEqual([1, [state, code]]);
+    if (state === "ERROR") await queue(partner.id, sale.id, transaction.id);
+    expect((await bench.reversalOf(sale.id))?.state).toBe(state === "ERROR" ? "STANDS" : "DONE");
   });
 
   test.each([

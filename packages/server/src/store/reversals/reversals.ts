@@ -84,7 +84,7 @@ const letStand = prepared(`
 const queue = prepared(`
   WITH original AS (
     UPDATE transactions SET reversal_state = 'pending'
-    WHERE partner_id = $1 AND id = $2 AND state <> 'INIT'
+    WHERE partner_id = $1 AND id = $2 AND state <> 'INIT' AND reversal_state IS DISTINCT FROM 'stands'
     RETURNING partner_id, id, tid, completed_at)
   INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by, left_by)
   SELECT partner_id, id, tid, $3, completed_at FROM original

@@ -19,13 +19,21 @@ const columns = `
   t.created_at AS "createdAt", t.completed_at AS "completedAt"`;
 
 // A command is in doubt once its lease is gone. A lease id is never reused, so this cannot change back.
-const findLeasesOfInits = prepared<{ lease_id: LeaseId }>(`
-  SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands}`);
-const findGoneLeases = prepared<{ lease_id: LeaseId }>(`
-  SELECT f.lease_id FROM unnest($1::uuid[]) AS f (lease_id)
-  WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)
-    -- After a restore the outcome is known to the acquirer alone, until an operator has asked.
-    AND NOT EXISTS (SELECT FROM restores r WHERE r.released_at IS NULL AND f.lease_id < r.leases_below)`);
+const findLeasesOfInits = prepared<{ lease_id: LeaseId; reverses: boolean }>(`
+  SELECT f.lease_id, bool_or(f.command = 'REVERSAL') AS reverses FROM transactions f
+  WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands} GROUP BY f.lease_id`);
+const findTheirStates = prepared<{ lease_id: LeaseId; is_gone: boolean }>(`
+  SELECT f.lease_id, NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id) AS is_gone
+  FROM unnest($1::uuid[]) AS f (lease_id)
+  -- After a restore the outcome is known to the acquirer alone, until an operator has asked.
+  WHERE NOT EXISTS (SELECT FROM restores r WHERE r.released_at IS NULL AND f.lease_id < r.leases_below)`);
+
+// A partner's REVERSAL is answered by the instance that ends the Reversal, which may have died since. Its own instance
+// lives, and does not know: once the claim of the dead one is over, any takes it.
+const unansweredReversal = `
+  f.command = 'REVERSAL' AND EXISTS (
+    SELECT FROM reversals r WHERE r.partner_id = f.partner_id AND r.transaction_id = f.original_id
+      AND r.requested_by = f.id AND r.state <> 'PENDING' AND r.due_at <= now())`;
 
 // In one statement with the search for leases, another instance's take-over could be taken over at once: after a row
 // lock the row is checked again, but with the statement's older snapshot of the leases.
@@ -33,7 +41,8 @@ const takeOver = prepared<TransactionRow>(`
   UPDATE transactions t SET lease_id = $1
   WHERE (t.partner_id, t.id) IN (
     SELECT f.partner_id, f.id FROM transactions f
-    WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands} AND f.lease_id = ANY ($2::uuid[])
+    WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands}
+      AND (f.lease_id = ANY ($2::uuid[]) OR (f.lease_id = ANY ($4::uuid[]) AND ${unansweredReversal}))
     LIMIT $3
     FOR UPDATE SKIP LOCKED)
   RETURNING ${columns}, NULL AS "notificationState", NULL AS batch`);
@@ -165,9 +174,14 @@ export class PostgresTransactions implements TransactionStore {
   async takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]> {
     const named = await this.#homes.gather(({ engine }) => findLeasesOfInits.rows(engine));
     if (named.length === 0) return [];
-    const gone = await findGoneLeases.rows(this.#engine, [named.map((row) => row.lease_id)]);
-    if (gone.length === 0) return [];
-    const values = [leaseId, gone.map((row) => row.lease_id), this.#homes.share(rowsMax)];
+    const leases = await findTheirStates.rows(this.#engine, [named.map((row) => row.lease_id)]);
+    const idsOf = (which: (lease: (typeof leases)[number]) => boolean) =>
+      leases.filter(which).map((row) => row.lease_id);
+    const gone = idsOf((lease) => lease.is_gone);
+    const reversing = new Set(named.filter((row) => row.reverses).map((row) => row.lease_id));
+    const living = idsOf((lease) => !lease.is_gone && reversing.has(lease.lease_id));
+    if (gone.length + living.length === 0) return [];
+    const values = [leaseId, gone, this.#homes.share(rowsMax), living];
     const rows = await this.#homes.gather(({ engine }) => takeOver.rows(engine, values));
     return rows.map(toTransaction);
   }
