@@ -131,7 +131,7 @@ export function RetryDoneReversal({ id }: { readonly id: string }) {
 /** Retries or ends a parked Reversal. */
 export function ReversalActions({ id }: { readonly id: string }) {
   return (
-    <Group gap="xs" justify="end" wrap="nowrap">
+    <Group gap="xs" justify="end">
       <Decision
         label="Retry"
         title="Send this Reversal to the acquirer again?"

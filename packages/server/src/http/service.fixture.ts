@@ -151,6 +151,7 @@ export class HttpTestService {
         settlement: async () => Promise.reject(new ServiceError("not_found")),
         retryReversal: async () => Promise.reject(new ServiceError("not_found")),
         resolveReversal: async () => Promise.reject(new ServiceError("not_found")),
+        letStand: async () => Promise.reject(new ServiceError("not_found")),
         resolveSettlement: async () => Promise.reject(new ServiceError("not_found")),
         abortSettlement: async () => Promise.reject(new ServiceError("not_found")),
       }),

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { caseCodes } from "@paybell/partner/certify";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { misuses } from "../../../../partner/src/misused.ts";
 import { refusals } from "../../../../partner/src/refused.ts";
 import { alertKinds } from "../../alerts/store.ts";
 import { errors } from "../../errors.ts";
@@ -124,7 +123,7 @@ describe("the guides", () => {
     service = await new HttpTestService({ listener: "operators" }).listen();
     const lists = {
       "/docs/reference/errors": Object.keys(errors),
-      "/docs/partner/errors": Object.keys({ ...refusals, ...misuses }),
+      "/docs/partner/errors": Object.keys(refusals),
       "/docs/partner/certify": caseCodes,
       "/docs/operator/runbook": alertKinds,
     };
