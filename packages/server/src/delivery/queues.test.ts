@@ -133,6 +133,14 @@ describe("a read", () => {
     expect(queues.has(row.id)).toBe(true);
   });
 
+  test("is nothing for a partner that was given away while a sweep ran", async () => {
+    const { time, store, queues } = queuesOver();
+    store.rows = [deliveryOf(partnerId)];
+    await queues.sweep([shardOf(partnerId)], () => false);
+    await time.pass(100);
+    expect([store.reads, queues.partners()]).toEqual([[], []]);
+  });
+
   test("is nothing for a partner that is not owned now", async () => {
     let rows: number | undefined;
     const { time, store, queues } = queuesOver({

@@ -44,6 +44,29 @@ describe("the outcome of an attempt", () => {
     expect(worker.status).toMatchObject({ slots: 0, unrecorded: 0, rows: 0 });
   });
 
+  test.each([
+    ["of an earlier ownership", undefined, true],
+    ["that could not be stored", async () => Promise.reject(new Error("away")), false],
+  ])("%s trips no circuit, also not the fifth failure", async (_, record, losesLease) => {
+    const { time, worker, shards, begun, answers } = await workerOver(record && { record }, { slotsMax: 32 });
+    for (let times = 0; times < 5; times += 1) worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    if (losesLease) {
+      shards.mine = shards.mine.map(({ shard, epoch }) => ({ shard, epoch: epoch + 2 }));
+      worker.tick();
+      await time.pass(100);
+    }
+    for (const answer of answers.splice(0)) {
+      answer({ attempt: failedAttempt, next });
+      await time.pass(10);
+    }
+    const later = deliveryOf(partnerId);
+    worker.offer(later, time.ms);
+    await time.pass(10);
+    expect(begun).toHaveLength(6);
+    expect(begun).toContain(later);
+  });
+
   test("counts an outcome as recorded once, whatever fails afterwards", async () => {
     const { time, worker, troubles, answer } = await workerOver();
     const failing = vi.spyOn(Queues.prototype, "ended").mockImplementation(() => {
