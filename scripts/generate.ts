@@ -8,6 +8,7 @@ import { codesReference, fieldsReference, headersReference } from "./generate/ip
 import { openApiReference } from "./generate/openapi.ts";
 import { retryPicture } from "./generate/retries.ts";
 import {
+  certifyReference,
   errorsReference,
   metricsReference,
   partnerSettingFlags,
@@ -27,6 +28,7 @@ export const generators: readonly Generator[] = [
   settingsReference,
   metricsReference,
   testCardsReference,
+  certifyReference,
   statesReference,
   vectorsReference,
   openApiReference,

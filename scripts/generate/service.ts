@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { alikeCase, cases } from "../../packages/partner/src/certify/certify.ts";
 import { refusals } from "../../packages/partner/src/refused.ts";
 import { testCards } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import type { Setting } from "../../packages/server/src/config/kinds.ts";
@@ -25,6 +26,14 @@ export function settingsReference(): GeneratedFile {
 export function testCardsReference(): GeneratedFile {
   const rows = testCards.map(({ token, meaning }) => [code(token), meaning]);
   return withParts("docs/partner/commands.md", { "test-cards": table(["Token", "The simulated bank"], rows) });
+}
+
+/** Every case of `paybell certify`. */
+export function certifyReference(): GeneratedFile {
+  const rows = [...cases, alikeCase].map(({ code: name, title, expects }) => {
+    return [code(name), title, expects === "accepted" ? "2xx" : "4xx"];
+  });
+  return withParts("docs/partner/certify.md", { cases: table(["Case", "What is sent", "Answer"], rows) });
 }
 
 function valueText({ kind, isSecret }: Setting<unknown>): string {

@@ -165,7 +165,7 @@ export const acceptedCases: readonly Case[] = [
   },
   {
     code: "raw-bytes",
-    title: "a Sale in a body with white space, which is signed so",
+    title: "a Sale in a body with white space, signed as it is sent",
     expects: "accepted",
     steps: (bench) => [
       accepted(
