@@ -5,7 +5,7 @@ import { findHomes } from "../../packages/server/src/store/database/homes.ts";
 import { postgresFigures } from "../../packages/server/src/store/deliveries/figures.ts";
 import { Partitions } from "../../packages/server/src/store/schema/partitions.ts";
 import { sweepCards } from "../../packages/server/src/store/transactions/cards.ts";
-import { LedgerRetention } from "../../packages/server/src/store/transactions/retention.ts";
+import { LedgerRetention } from "../../packages/server/src/store/transactions/ledger-retention.ts";
 import { reportedSale, sale } from "../support/commands.ts";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
 import { spawnPaybell } from "../support/instance.ts";

@@ -19,7 +19,7 @@ import type { PostgresAudit } from "../store/operators/audit.ts";
 import type { RowSeals } from "../store/operators/row-seals.ts";
 import { postgresCertificates } from "../store/partners/partners.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
-import { LedgerRetention } from "../store/transactions/retention.ts";
+import { LedgerRetention } from "../store/transactions/ledger-retention.ts";
 import { learnAuditKeysEveryMs } from "./audit-keys.ts";
 import type { ServiceStatus } from "./health.ts";
 import type { Infrastructure } from "./infrastructure.ts";

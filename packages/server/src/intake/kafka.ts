@@ -5,7 +5,7 @@ import { holdsCardNumber } from "../guards/card-number.ts";
 import { readJson } from "../input/json.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { type GivenItem, type IntakeParts, type ItemResult, reportUntilDurable } from "./items.ts";
+import { type GivenItem, type IntakeParts, type ItemResult, reportUntilDurable } from "./report-items.ts";
 
 /** The addresses of the brokers, and the credentials for them. */
 export type KafkaConnection = Pick<KafkaClient.BaseOptions, "bootstrapBrokers" | "tls" | "tlsServerName" | "sasl">;

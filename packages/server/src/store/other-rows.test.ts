@@ -20,7 +20,7 @@ import { isRegisteredDevice, postgresTerminals } from "./terminals/terminals.ts"
 import { postgresCards } from "./transactions/cards.ts";
 import { PostgresCompletions } from "./transactions/completions.ts";
 import { postgresWaitingReports } from "./transactions/due.ts";
-import { LedgerRetention } from "./transactions/retention.ts";
+import { LedgerRetention } from "./transactions/ledger-retention.ts";
 import { postgresMoney } from "./transactions/search.ts";
 import { PostgresTransactions, readReqId } from "./transactions/transactions.ts";
 

@@ -3,7 +3,7 @@ import { redactItem } from "../../commands/reports/redact-item.ts";
 import { newId } from "../../ids.ts";
 import { bodyBounds } from "../../input/body-bounds.ts";
 import { reportFrame, reportSchema } from "../../input/shapes.ts";
-import { type ItemResult, reportItems } from "../../intake/items.ts";
+import { type ItemResult, reportItems } from "../../intake/report-items.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, problemSchema, responses } from "../operation.ts";
 import { operator } from "../policy.ts";

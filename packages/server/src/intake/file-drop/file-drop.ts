@@ -5,9 +5,9 @@ import { safeFieldName } from "../../guards/safe-text.ts";
 import type { Log } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
 import { type FileLocks, FolderWatch, isComplete } from "../folder-watch.ts";
-import { type IntakeParts, reportUntilDurable } from "../items.ts";
-import { type Entry, readers, UnreadableFile } from "./entries.ts";
+import { type IntakeParts, reportUntilDurable } from "../report-items.ts";
 import { begunIn, type FileEnd, FileProgress, reportBeside } from "./progress.ts";
+import { type Entry, readers, UnreadableFile } from "./read-file.ts";
 
 interface FileDropParts extends IntakeParts {
   readonly folder: string;

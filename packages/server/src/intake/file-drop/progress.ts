@@ -5,8 +5,8 @@ import { redactItem } from "../../commands/reports/redact-item.ts";
 import { safeFieldName } from "../../guards/safe-text.ts";
 import { copyWithoutCardData, csvCutter, jsonCutter, withoutCardValue } from "../card-data.ts";
 import { orMissing } from "../folder-watch.ts";
-import type { ItemResult } from "../items.ts";
-import { type Entry, lineBytesMax } from "./entries.ts";
+import type { ItemResult } from "../report-items.ts";
+import { type Entry, lineBytesMax } from "./read-file.ts";
 
 /** The folders inside the one that a switch writes to. */
 const folders = ["reading", "done", "failed"] as const;

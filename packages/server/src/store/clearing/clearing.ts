@@ -10,7 +10,7 @@ import type { Home } from "../database/homes.ts";
 import type { Connection, Statement } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents, serviceId } from "../events.ts";
-import * as sql from "./statements.ts";
+import * as sql from "./sql.ts";
 
 /** Clocks of instances differ by less: an id has the time of one, and completed_at that of the database. */
 const clockSkewMs = 3_600_000;

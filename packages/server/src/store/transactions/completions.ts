@@ -13,13 +13,13 @@ import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts"
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
 import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
-import * as statements from "./completion-statements.ts";
+import * as sql from "./completion-sql.ts";
 import { releaseReport } from "./due.ts";
 import { hasNoEffects, writeEffects } from "./effects.ts";
 
 // A result that changed nothing is late, unless it is our own, made durable by an unknown COMMIT. One without an IPN is
 // known by its response code.
-const completedBefore = prepared<statements.At & { notification_id: string | null; state: string; code: string }>(`
+const completedBefore = prepared<sql.At & { notification_id: string | null; state: string; code: string }>(`
     SELECT t.id, t.notification_id, t.state, coalesce(t.facts #>> '{fields,isoResponseCode}', '') AS code,
       t.completed_at AS at
     FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
@@ -44,7 +44,7 @@ const reportRowsMax = 128;
  */
 const reportRowsMin = 16;
 
-interface KnownRow extends statements.ReportedRow {
+interface KnownRow extends sql.ReportedRow {
   readonly notification_id: string | null;
   readonly command: ReportedCompletion["command"];
   readonly original_external_id: string | null;
@@ -58,14 +58,14 @@ interface KnownRow extends statements.ReportedRow {
  */
 export class PostgresCompletions implements CompletionStore {
   readonly #homes: Homes;
-  readonly #macOf: statements.MacOf;
+  readonly #macOf: sql.MacOf;
   readonly #completions: PerHome<GroupCommit<Completion, Completed>>;
   readonly #reports: PerHome<GroupCommit<ReportedCompletion, Reported>>;
 
   /** @param macOf absent: notifications are stored without a MAC */
   constructor(
     homes: Homes,
-    { turn, macOf = () => null, ...observe }: GroupCommitHooks & { readonly macOf?: statements.MacOf } = {},
+    { turn, macOf = () => null, ...observe }: GroupCommitHooks & { readonly macOf?: sql.MacOf } = {},
   ) {
     this.#homes = homes;
     this.#macOf = macOf;
@@ -162,8 +162,8 @@ export class PostgresCompletions implements CompletionStore {
     { engine }: Home,
     completions: readonly Completion[],
   ): Promise<ReadonlyMap<TransactionId, Date>> {
-    const values = statements.completionsWhole.values(completions, this.#macOf);
-    const rows = await statements.completeInOneStatement.rows(engine, values);
+    const values = sql.completionsWhole.values(completions, this.#macOf);
+    const rows = await sql.completeInOneStatement.rows(engine, values);
     return new Map(rows.map((row) => [row.id, row.at]));
   }
 
@@ -173,8 +173,8 @@ export class PostgresCompletions implements CompletionStore {
   ): Promise<ReadonlyMap<TransactionId, Date>> {
     const applied = new Map<TransactionId, Date>();
     await this.#inTransaction(home, async (client) => {
-      const values = statements.completions.values(completions);
-      const rows = await statements.completeTransactions.rows(client, values);
+      const values = sql.completions.values(completions);
+      const rows = await sql.completeTransactions.rows(client, values);
       for (const row of rows) applied.set(row.id, row.at);
       const batches = new Map(rows.map((row) => [row.id, row.batch_id]));
       const effective = completions
@@ -187,8 +187,8 @@ export class PostgresCompletions implements CompletionStore {
 
   async #report(home: Home, reports: readonly ReportedCompletion[]): Promise<ReadonlyMap<string, Reported>> {
     try {
-      const values = statements.reportsWhole.values(reports, this.#macOf);
-      const atMs = (await statements.insertReportsInOneStatement.first(home.engine, values))?.at.getTime() ?? 0;
+      const values = sql.reportsWhole.values(reports, this.#macOf);
+      const atMs = (await sql.insertReportsInOneStatement.first(home.engine, values))?.at.getTime() ?? 0;
       return new Map(reports.map((report) => [keyOf(report), { outcome: "accepted", id: report.id, atMs }]));
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
@@ -202,7 +202,7 @@ export class PostgresCompletions implements CompletionStore {
   ): Promise<ReadonlyMap<string, Reported>> {
     const inserted = new Map<string, Date>();
     await this.#inTransaction(home, async (client) => {
-      const rows = await statements.insertReports.rows(client, statements.reports.values(reports));
+      const rows = await sql.insertReports.rows(client, sql.reports.values(reports));
       for (const row of rows) inserted.set(`${row.partner_id} ${row.external_id}`, row.at);
       return insertTheirNotifications(
         client,
@@ -258,12 +258,12 @@ export class PostgresCompletions implements CompletionStore {
 function insertTheirNotifications(
   client: PoolClient,
   items: readonly { readonly notification: NewNotification | null; readonly batchId: string | null }[],
-  macOf: statements.MacOf,
+  macOf: sql.MacOf,
 ): Promise<unknown>[] {
   const notified = items.flatMap(({ notification, batchId }) => (notification ? [{ notification, batchId }] : []));
   if (notified.length === 0) return [];
-  const values = statements.notifications.values(notified, macOf);
-  return [statements.insertNotifications.run(client, values)];
+  const values = sql.notifications.values(notified, macOf);
+  return [sql.insertNotifications.run(client, values)];
 }
 
 /**

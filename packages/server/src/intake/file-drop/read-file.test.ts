@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { readers, UnreadableFile } from "./entries.ts";
+import { readers, UnreadableFile } from "./read-file.ts";
 
 test.each(["", "\n{}"])("a line of over 8 MiB is refused before it is kept whole, followed by %j", async (after) => {
   const folder = await mkdtemp(join(tmpdir(), "paybell-entries-"));

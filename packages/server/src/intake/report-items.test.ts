@@ -3,7 +3,7 @@ import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
 import type { ReportResult } from "../ledger/reports.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import { reportItems, reportUntilDurable } from "./items.ts";
+import { reportItems, reportUntilDurable } from "./report-items.ts";
 
 test("an item of the wrong shape whose partner cannot be read now is refused for its shape alone", async () => {
   const sale = { externalId: "a", command: "SALE", status: "SUCCESS", isoResponseCode: "00" };

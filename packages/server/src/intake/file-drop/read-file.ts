@@ -5,7 +5,7 @@ import { safeFieldName } from "../../guards/safe-text.ts";
 import { readJson } from "../../input/json.ts";
 import { linesOf } from "../card-data.ts";
 import { csvRecords, textOf, UnreadableText } from "../csv.ts";
-import type { GivenItem } from "../items.ts";
+import type { GivenItem } from "../report-items.ts";
 
 /** The largest line: a settlement of 50,000 entries has 5 MB. */
 export const lineBytesMax = 8 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { openDatabase } from "../database/database.ts";
 import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { dayMs } from "../schema/partitions.ts";
-import { LedgerRetention } from "./retention.ts";
+import { LedgerRetention } from "./ledger-retention.ts";
 
 let partnerId: PartnerId;
 let dropped: Record<string, number>;
