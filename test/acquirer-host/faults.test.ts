@@ -34,7 +34,7 @@ describe("a host on jPOS that fails", needed, () => {
       hosts.map(({ port }) => port),
       {
         profile: { ...profile, timings: { ...profile.timings, networkTimeoutMs: 500, echoEveryMs } },
-        timings: { backOffMs: [1, 20] },
+        timings: { backOffMs: () => 1 },
         onEvent(event) {
           events.push(event);
           for (const one of waiting.filter(({ kind }) => kind === event.kind)) one.resolve();

@@ -62,7 +62,7 @@ async function connected(
     signOffs,
     onEvent: (event) => events.push(event),
     noteAsked: noteAsked ?? undefined,
-    timings: { backOffMs: [1, 20] },
+    timings: { backOffMs: () => 1 },
   });
   closing.push(() => acquirer.close());
   expect(await acquirer.isUpWithin(600_000)).toBe(true);

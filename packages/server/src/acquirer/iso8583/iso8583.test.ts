@@ -42,7 +42,7 @@ describe("an acquirer over ISO 8583", () => {
   test("connects again soon each time a line drops, if it was signed on for some seconds", async () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     // Without a new beginning the last wait would be that of the twentieth round: ten minutes.
-    const { acquirer, host, events } = await opened({ backOffMs: [1, 600_000] });
+    const { acquirer, host, events } = await opened({ backOffMs: (round) => 2 ** round });
     for (let drops = 1; drops <= 20; drops += 1) {
       expect(await acquirer.isUpWithin(600_000)).toBe(true);
       vi.advanceTimersByTime(6_000);

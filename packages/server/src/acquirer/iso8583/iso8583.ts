@@ -16,7 +16,7 @@ import { HostRequests } from "./host-requests.ts";
 import { KeyExchange, KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { MatchLocks } from "./link/exchanges.ts";
-import type { LinkEvent, LinkOptions, LinkTimings } from "./link/link.ts";
+import { doubledFrom, type LinkEvent, type LinkOptions, type LinkTimings } from "./link/link.ts";
 import { Links } from "./link/links.ts";
 import { Wire } from "./link/wire.ts";
 import { layoutOf, Mapping, nameOf } from "./mapping.ts";
@@ -52,7 +52,7 @@ export interface Iso8583Options {
 }
 
 /** A line that drops every few seconds must cost few commands; a host that closes each connection at once is let be. */
-const defaultTimings = { backOffMs: [200, 30_000], stableMs: 1_000 } as const;
+const defaultTimings = { backOffMs: doubledFrom(200, 30_000), stableMs: 1_000 };
 /** The maximum wait of a message for the link: a host that closed a silent connection is back by then. */
 const linkWaitMsMax = 3_000;
 const traceNos = 999_999;

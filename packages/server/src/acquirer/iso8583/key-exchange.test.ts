@@ -34,7 +34,7 @@ async function hosted(change: object, macKeyStore?: MacKeyStore) {
       keyEncryptionKey: kek,
       macKeyStore,
       clock: systemClock,
-      timings: { backOffMs: [1, 20] },
+      timings: { backOffMs: () => 1 },
       onEvent: (event) => events.push(event),
     });
     closing.push(() => acquirer.close());
@@ -275,7 +275,7 @@ test.each([
     profile: withExchange({ request, belongsTo }),
     hosts: sites,
     ...{ macKey: registered, keyEncryptionKey: kek, macKeyStore, clock: systemClock },
-    timings: { backOffMs: [1, 20] },
+    timings: { backOffMs: () => 1 },
     onEvent: ({ kind, host }) => void (kind === "key" && keys.push(host)),
   });
   closing.push(() => acquirer.close());

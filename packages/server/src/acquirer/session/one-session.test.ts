@@ -79,7 +79,7 @@ async function hosted() {
           hosts: [{ host: "127.0.0.1", port: host.port }],
           clock: systemClock,
           connectsLater: true,
-          timings: { backOffMs: [1, 20] },
+          timings: { backOffMs: () => 1 },
         }),
       store: shared,
       rpc,

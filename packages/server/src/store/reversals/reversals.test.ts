@@ -49,7 +49,12 @@ async function stateOf(id: TransactionId): Promise<string | null | undefined> {
 
 test("a Reversal is taken by one, and by another once it was held long enough", async () => {
   const id = await timedOut();
+  const now = async () => (await connections.pool.query<{ now: string }>("SELECT now()::text AS now")).rows[0]?.now;
+  const before = await now();
   const both = await Promise.all([reversals.claimDue(100, heldForMs), reversals.claimDue(100, heldForMs)]);
+  const heldUntil = `SELECT FROM reversals WHERE transaction_id = $1
+    AND due_at - interval '1 minute' BETWEEN $2::timestamptz AND $3::timestamptz`;
+  expect((await connections.pool.query(heldUntil, [id, before, await now()])).rowCount).toBe(1);
   expect(both.flat()).toMatchObject([{ partnerId, transactionId: id, tries: 1 }]);
   expect(await taken(id)).toBeUndefined();
   const [due] = both.flat();

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
 import { approvalOf } from "../mapping.ts";
@@ -8,7 +8,7 @@ import type { NetworkName } from "../profile/schema.ts";
 import { SignOffs } from "../sign-offs.ts";
 import { Exchanges } from "./exchanges.ts";
 import { answerTo, FakeHost, framing, wire } from "./fake-host.fixture.ts";
-import { Link, type LinkEvent, type LinkKeys, type LinkOptions } from "./link.ts";
+import { doubledFrom, Link, type LinkEvent, type LinkKeys, type LinkOptions } from "./link.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -78,7 +78,7 @@ function open(
       connectTimeoutMs: 600_000,
       networkTimeoutMs: 600_000,
       echoEveryMs: 600_000,
-      backOffMs: [1, 5],
+      backOffMs: () => 1,
       stableMs: 10_000,
       ...options,
     },
@@ -175,6 +175,31 @@ describe("the link to a host", () => {
       ending.breakConnections();
     }
     expect(link.host).toBe(`127.0.0.1:${good.port}`);
+  });
+
+  test("waits after each round through its hosts, and says which round it was", async () => {
+    const [refusing, other] = [await host(), await host()];
+    refusing.signOnCode = "91";
+    other.signOnCode = "91";
+    const rounds: number[] = [];
+    const { promise: waitsLong, resolve } = Promise.withResolvers<void>();
+    const backOffMs = (round: number) => {
+      if (rounds.push(round) === 3) resolve();
+      return rounds.length < 3 ? 1 : 600_000;
+    };
+    open([refusing, other], { backOffMs });
+    await waitsLong;
+    expect(rounds).toEqual([0, 1, 2]);
+    expect([refusing, other].map(({ heard }) => heard.length)).toEqual([3, 3]);
+  });
+
+  test.each([
+    [0, [800, 1_600, 2_400, 2_400]],
+    [0.5, [1_000, 2_000, 3_000, 3_000]],
+  ])("a wait is doubled up to the longest one, a fifth more or less (%d)", (random, waitsMs) => {
+    const drawn = vi.spyOn(Math, "random").mockReturnValue(random);
+    onTestFinished(() => drawn.mockRestore());
+    expect([0, 1, 2, 60].map(doubledFrom(1_000, 3_000))).toEqual(waitsMs);
   });
 
   test("rejects with NotSent while no host is connected, and says why", async () => {

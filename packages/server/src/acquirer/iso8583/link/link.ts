@@ -64,8 +64,8 @@ export interface LinkTimings {
   readonly networkTimeoutMs: number;
   /** After so long without any message from the host, it is asked for a sign of life. */
   readonly echoEveryMs: number;
-  /** Waits between two rounds through all hosts: doubled each time, to at most the second. */
-  readonly backOffMs: readonly [first: number, most: number];
+  /** The wait after a round through all hosts. The first is 0, and so is the first after a good connection. */
+  readonly backOffMs: (round: number) => number;
   /** A connection that lasted this long after its sign-on was good: the waits begin again with the shortest. */
   readonly stableMs: number;
 }
@@ -208,7 +208,7 @@ export class Link {
           break;
         }
       }
-      await pause(backOff(round, timings.backOffMs), undefined, { signal, ref: false }).catch(() => undefined);
+      await pause(timings.backOffMs(round), undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 
@@ -475,6 +475,7 @@ function isRequest({ mti }: IsoMessage): boolean {
   return Number(mti[2]) % 2 === 0;
 }
 
-function backOff(round: number, [first, most]: LinkTimings["backOffMs"]): number {
-  return Math.min(most, first * 2 ** Math.min(round, 16)) * (0.8 + Math.random() * 0.4);
+/** Doubled each time, to at most `mostMs`; a fifth more or less, so that instances do not come back together. */
+export function doubledFrom(firstMs: number, mostMs: number): LinkTimings["backOffMs"] {
+  return (round) => Math.min(mostMs, firstMs * 2 ** round) * (0.8 + Math.random() * 0.4);
 }
