@@ -6,6 +6,7 @@ import {
   contradicts,
   currencies,
   currencyDecimals,
+  overlapHours,
   paymentTypes,
   responseCodes,
   responseMeaning,
@@ -33,9 +34,16 @@ describe("the code tables", () => {
   });
 });
 
+test("both versions of a rotated key are valid for a day, and for thirty at most", () => {
+  expect(overlapHours).toEqual({ initial: 24, max: 720 });
+});
+
 describe("an AID", () => {
-  test("in the table has the table's scheme", () => {
-    for (const { aid, scheme } of aids) expect(cardSchemeFor(aid)).toBe(scheme);
+  test("in the table of section 2.4 has the table's scheme", () => {
+    expect(aids.map(({ aid }) => `${aid} ${cardSchemeFor(aid)}`)).toEqual([
+      ...["A0000000031010 VISA", "A00000000401 MASTER", "A0000000651010 JCB"],
+      ...["A000000333010101 UPI", "A000000333010102 UPI", "A0000000250000 AMEX"],
+    ]);
   });
 
   test("outside the table has its RID's scheme, in either case", () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { NotificationPage } from "./api.ts";
 import { CursorRefused, catchUp } from "./catch-up.ts";
 import { ApiError } from "./client.ts";
@@ -81,6 +81,13 @@ describe("catching up", () => {
     expect(await caught.next()).toEqual({ done: true, value: "5" });
     await catchUp(historyOf(samples, [], waited), "5", paybell).next();
     expect(waited).toEqual([30, 30, undefined]);
+  });
+
+  it("asks for 100 at a time, and passes its signal on", async () => {
+    const { signal } = new AbortController();
+    const pullNotifications = vi.fn(historyOf(samples).pullNotifications);
+    await catchUp({ pullNotifications }, "5", paybell, { signal }).next();
+    expect(pullNotifications.mock.calls).toEqual([[{ after: "5", limit: 100, wait: undefined }, { signal }]]);
   });
 
   it("fetches a page only when it is needed", async () => {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { ApiError, type ClientOptions, client } from "./client.ts";
 import { Misused, PaybellError } from "./misused.ts";
 
@@ -169,17 +169,44 @@ describe("a repetition", () => {
     expect(seen).toHaveLength(2);
   });
 
-  it.each([429, 503])("after a proxy's %i is of calls that may run twice, and of no other", async (status) => {
-    const proxy = json(status, { message: "upstream failed" }, { "retry-after": "0" });
-    answers = [proxy];
-    expect(await failure(paybell().addOwnApiKey({ name: "n", scopes: ["read"] }))).toMatchObject({
-      code: "not_paybell",
-      status,
-    });
-    expect(seen).toHaveLength(1);
-    answers = [proxy, json(200, { status: "SUCCESS" })];
-    expect(await paybell().runCommand(sale)).toEqual({ status: "SUCCESS" });
-    expect(seen).toHaveLength(3);
+  it.each([429, 502, 503, 504])(
+    "after a proxy's %i is of calls that may run twice, and of no other",
+    async (status) => {
+      const proxy = json(status, { message: "upstream failed" }, { "retry-after": "0" });
+      answers = [proxy];
+      expect(await failure(paybell().addOwnApiKey({ name: "n", scopes: ["read"] }))).toMatchObject({
+        code: "not_paybell",
+        status,
+      });
+      expect(seen).toHaveLength(1);
+      answers = [proxy, json(200, { status: "SUCCESS" })];
+      expect(await paybell().runCommand(sale)).toEqual({ status: "SUCCESS" });
+      expect(seen).toHaveLength(3);
+    },
+  );
+
+  it("comes when Retry-After says, otherwise after twice as long each time; by default three times", async () => {
+    const waited: number[] = [];
+    const wait = (run: () => void, ms: number) => {
+      waited.push(ms);
+      queueMicrotask(run);
+    };
+    const spies = [
+      vi.spyOn(globalThis, "setTimeout").mockImplementation(wait as never),
+      vi.spyOn(Math, "random").mockReturnValue(0.5),
+    ];
+    const limit = vi.spyOn(AbortSignal, "timeout");
+    onTestFinished(() => [...spies, limit].forEach((spy) => void spy.mockRestore()));
+    for (const [headers, expected] of [
+      [{ "retry-after": "30" }, [30_000, 30_000, 30_000]],
+      [{}, [200, 400, 800]],
+    ] as const) {
+      waited.length = 0;
+      const busy = async () => Response.json({ code: "unavailable", detail: "D" }, { status: 503, headers });
+      await failure(paybell({ fetch: busy }).getSelf());
+      expect(waited).toEqual(expected);
+    }
+    expect(limit).toHaveBeenLastCalledWith(45_000);
   });
 
   it("of a command that had no answer has the same reqId", async () => {
@@ -274,6 +301,7 @@ describe("the options", () => {
   it.each<[Partial<ClientOptions>, string]>([
     [{ baseUrl: "http://pay.example" }, "https://"],
     [{ baseUrl: "http://localhost.pay.example" }, "https://"],
+    [{ baseUrl: "http://notlocalhost" }, "https://"],
     [{ baseUrl: "pay.example" }, "no URL"],
     [{ apiKey: "" }, "pb_"],
     [{ apiKey: "whsec_AQEBAQ==" }, "pb_"],

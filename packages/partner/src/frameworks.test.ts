@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import Fastify from "fastify";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it } from "vitest";
 import { expressHandler } from "./express.ts";
@@ -206,7 +207,8 @@ describe("the source address", () => {
     const remoteAddress = (asked: Request) => asked.headers.get("x-real-ip") ?? undefined;
     const behind = fetchHandler(strict, () => undefined, { log, remoteAddress });
     const { body, headers } = good();
-    expect(await statusOf(behind(request({ body, headers: { ...headers, "x-real-ip": "192.0.2.1" } })))).toBe(204);
+    const forwarded = request({ body, headers: { ...headers, "x-real-ip": "192.0.2.1" } });
+    expect(await statusOf(behind(forwarded, { remoteAddr: { hostname: "10.0.0.1" } }))).toBe(204);
   });
 
   it("is found in what Hono's servers pass", async () => {
@@ -221,6 +223,25 @@ describe("the source address", () => {
     expect(await ask({ remoteAddr: { hostname: "192.0.2.1" } })).toBe(204);
     expect(await ask({ incoming: { socket: { remoteAddress: "192.0.2.2" } } })).toBe(400);
     expect(await ask({})).toBe(400);
+    const behind = new Hono().post(
+      "/ipn",
+      honoHandler(strict, () => undefined, { remoteAddress: () => "192.0.2.1" }),
+    );
+    const proxy = { incoming: { socket: { remoteAddress: "10.0.0.1" } } };
+    expect(await statusOf(behind.fetch(request(good()), proxy))).toBe(204);
+  });
+
+  it("is the socket's in Fastify, also where that trusts X-Forwarded-For", async () => {
+    const app = Fastify({ trustProxy: true });
+    await app.register(fastifyPlugin(strict, () => undefined, { log: () => undefined }));
+    const { body, headers } = good();
+    for (const [remoteAddress, forwarded, status] of [
+      ["192.0.2.1", "192.0.2.2", 204],
+      ["192.0.2.2", "192.0.2.1", 400],
+    ] as const) {
+      const sent = { remoteAddress, headers: { ...headers, "x-forwarded-for": forwarded }, payload: body };
+      expect((await app.inject({ method: "POST", url: "/ipn", ...sent })).statusCode).toBe(status);
+    }
   });
 
   it("is the socket's in the Pages router", async () => {

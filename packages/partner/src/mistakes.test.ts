@@ -116,6 +116,7 @@ const ownMistakes: readonly OwnMistake[] = [
   ],
   ["no freshness", "wrong_option", made({ freshnessSeconds: 0 }), /freshnessSeconds must be/],
   ["endless freshness", "wrong_option", made({ freshnessSeconds: Number.POSITIVE_INFINITY }), /freshnessSeconds/],
+  ["freshness of more than a day", "wrong_option", made({ freshnessSeconds: 86_401 }), /freshnessSeconds must be/],
   ["freshness that is no number", "wrong_option", made({ freshnessSeconds: Number.NaN }), /freshnessSeconds must be/],
   ["ECB", "wrong_option", made({ cipher: "aes-256-ecb" }), /cipher must be one of/],
   ["an encoding that is none", "wrong_option", made({ encoding: "utf8" }), /encoding must be one of/],

@@ -51,6 +51,20 @@ describe("a chain", () => {
 });
 
 describe("an IPN", () => {
+  it("is known by facts of its own", () => {
+    const { id, reqId } = sale.received.ipn;
+    const shared = { command: "", status: "SUCCESS", amount: "150000", batchNo: "000001", preAuthId: undefined };
+    expect(facts(sale)).toEqual({
+      ...{ ...shared, id, reqId, transactionType: "SALE", isoResponseCode: "00", currency: "VND" },
+      ...{ refId: "432198765432", merchantTransId: "order-1" },
+    });
+    const settled = sampleIpn({ command: "SETTLEMENT", ipn: { merchantTransId: "day-1" } });
+    expect(facts(settled)).toEqual({
+      ...{ ...shared, id: settled.received.ipn.id, reqId: settled.received.ipn.reqId, command: "SETTLEMENT" },
+      ...{ transactionType: "SETTLE", isoResponseCode: "", currency: "", refId: "", merchantTransId: "day-1" },
+    });
+  });
+
   it("is the latest and not stale if it is the first of its chain", () => {
     expect(orderAfter(sale)).toEqual({ stale: false, latest: facts(sale), known: [] });
   });

@@ -74,6 +74,10 @@ const isStanding = (one: CardIpn | undefined, { settlementList }: SettlementIpn)
   settlementList.some(({ reqId }) => reqId === one?.reqId);
 const sold = (count: number): Plan[] =>
   Array.from({ length: count }, (_, index) => ({ amount: 1_000 + index, what: "sold", refId: "100000000001" }));
+const inCapitals = (settlement: SettlementIpn): SettlementIpn => {
+  const settlementList = settlement.settlementList.map((entry) => ({ ...entry, reqId: entry.reqId.toUpperCase() }));
+  return { ...settlement, settlementList };
+};
 const codesOf = ({ findings }: ReturnType<typeof reconcile>) => findings.map(({ code }) => code);
 
 describe("a correct settlement", () => {
@@ -93,6 +97,7 @@ describe("a correct settlement", () => {
     const others = [{ batchNo: "000002" }, { tid: "T2" }, { mid: "M2" }].map((ipn) => card({ ipn }));
     const capitals = transactions.map((one) => ({ ...one, reqId: one.reqId.toUpperCase() }));
     expect(reconcile(settlement, [...others, ...capitals]).balanced).toBe(true);
+    expect(reconcile(inCapitals(settlement), [...others, ...transactions]).balanced).toBe(true);
   });
 
   it("does not count a PreAuth that a switch gave the batch's number, nor its Void, if their command is known", () => {
@@ -132,6 +137,7 @@ describe("a correct settlement", () => {
     const bare = transactions.map((one) => ({ ...one, invoiceNo: "" }));
     const capitals = bare.map((one) => ({ ...one, reqId: one.reqId.toUpperCase() }));
     for (const given of [bare, capitals]) expect(reconcile(settlement, given).findings).toEqual([]);
+    expect(reconcile(inCapitals(settlement), bare).findings).toEqual([]);
     // Another batch, passed first, has some with the same references.
     const others = bare.map((one) => ({ ...one, id: `other ${one.id}`, batchNo: "000002", reqId: "" }));
     const settlementList = settlement.settlementList.map((entry) => ({ ...entry, reqId: "" }));
@@ -264,6 +270,14 @@ describe("a finding", () => {
     expect(reconcile(settlement, transactions).findings).toEqual([
       { code: "settlement_inconsistent", field: "totalAmount", stated: "0.00", expected: "20.02" },
     ]);
+    // Voids of Sales that an earlier batch had.
+    const more = { saleTotalAmount: "0.50", voidTotalAmount: "0.75" };
+    const totals = (totalAmount: string) =>
+      reconcile({ ...settlement, ...more, totalAmount }, [], { settlementTotal: "net" }).findings.filter(
+        (one) => "field" in one && one.field === "totalAmount",
+      );
+    expect(totals("-0.25")).toEqual([]);
+    expect(totals("0.25")).toMatchObject([{ expected: "-0.25" }]);
   });
 
   it("is not searched for in the list of a failed settlement: its batch is open again", () => {

@@ -103,6 +103,10 @@ describe("a receiver with source addresses", () => {
     const { open } = receiver(options);
     expect(open(body, headers, "192.0.2.44").kind).toBe("card");
     expect(open(body, { ...headers, "x-forwarded-for": "192.0.2.44" }, "127.0.0.1").kind).toBe("card");
+    // As node:http and functions pass a header that was sent twice.
+    const twice = (...entries: string[]) => open(body, { ...headers, "x-forwarded-for": entries }, "127.0.0.1");
+    expect(twice("198.51.100.1", "192.0.2.44").kind).toBe("card");
+    expect(() => twice("192.0.2.44", "198.51.100.1")).toThrow(IpnRefused);
     for (const address of ["198.51.100.1", "127.0.0.1", undefined])
       expect(() => open(body, headers, address)).toThrow(new IpnRefused("signature"));
   });

@@ -64,6 +64,17 @@ describe("in PostgreSQL", () => {
     await expect(pool.query("SAVEPOINT x")).rejects.toThrow("can only be used in transaction blocks");
   });
 
+  it("waits 10 s at most for a lock, and sees what others committed, whatever is the database's default", async () => {
+    const pool = new Pool({ connectionString: database.url, options: "-c default_transaction_isolation=serializable" });
+    pools.push(pool);
+    const shown: unknown[] = [];
+    await deduplicate(postgresStore(pool))(async (_, client) => {
+      for (const name of ["lock_timeout", "transaction_isolation"])
+        shown.push(...(await client.query(`SHOW ${name}`)).rows);
+    })(sampleIpn().received);
+    expect(shown).toEqual([{ lock_timeout: "10s" }, { transaction_isolation: "read committed" }]);
+  });
+
   it("gives a connection back as broken if its ROLLBACK fails, because a transaction may be open on it", async () => {
     const released: unknown[] = [];
     const query = () => Promise.reject(new Error("no answer in time"));
@@ -99,7 +110,9 @@ describe("in PostgreSQL", () => {
     const age = "UPDATE forgetting SET seen_at = now() - $1 * interval '1 day' WHERE id = $2";
     await pool.query(age, [101, old.ipn.id]);
     await pool.query(age, [99, young.ipn.id]);
-    expect(await store.forget()).toBe(1);
+    const many = "SELECT n, n, '{}', now() - interval '101 days' FROM generate_series(1, 5001) AS n";
+    await pool.query(`INSERT INTO forgetting (id, chain, facts, seen_at) ${many}`);
+    expect(await store.forget()).toBe(5_002);
     expect(await once(old)).toBe("processed");
     expect(await once(young)).toBe("duplicate");
     await expect(store.forget(3)).rejects.toThrow(Misused);

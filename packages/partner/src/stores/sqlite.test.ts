@@ -83,7 +83,8 @@ describe("in SQLite", () => {
     expect(await store.forget()).toBe(1);
     expect(await once(young)).toBe("duplicate");
     expect(await once(old)).toBe("processed");
-    await expect(store.forget(0)).rejects.toThrow(Misused);
+    expect(await store.forget(7)).toBe(1);
+    await expect(store.forget(6.9)).rejects.toThrow(Misused);
   });
 
   tableConformance<DatabaseSync>(
