@@ -243,7 +243,7 @@ test("a right that no statement of the service needs is taken back", async () =>
   expect(rows).toEqual([{ notifications: false, role: false, revoked: true }]);
 });
 
-test("another program's table in the schema is left alone by an owner who may not grant rights on it", async () => {
+test("another program's table and function in the schema are left alone by an owner who may not grant rights on it", async () => {
   const [{ role }] = await withAdmin(serviceUrl(), async (service) => {
     return (await service.query<{ role: string }>("SELECT current_user AS role")).rows as [{ role: string }];
   });
@@ -256,9 +256,13 @@ test("another program's table in the schema is left alone by an owner who may no
       END LOOP;
     END $$;
     CREATE TABLE report ();
+    CREATE FUNCTION reported() RETURNS integer LANGUAGE sql SECURITY DEFINER RETURN 1;
+    REVOKE EXECUTE ON FUNCTION reported FROM PUBLIC;
     SET ROLE ${owner}`);
   await grantToService(client, role);
-  await client.query(`RESET ROLE; DROP TABLE report; REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP ROLE ${owner}`);
+  await client.query(
+    `RESET ROLE; DROP TABLE report; DROP FUNCTION reported; REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP ROLE ${owner}`,
+  );
 });
 
 test("where columns cannot be granted, as on old releases of Citus, the service's role updates the table", async () => {

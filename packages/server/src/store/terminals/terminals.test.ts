@@ -78,6 +78,21 @@ test("a registration that fails, or is refused, leaves the partner's own termina
   expect(await put(other, "CM1")).toMatchObject({ outcome: "taken", holder: one });
 });
 
+test("a terminal is held by one partner for each acquirer", async () => {
+  const claimant = await insertPartner(connections.pool);
+  const [owner, other] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
+  const claim = "INSERT INTO terminal_claims (mid, tid, partner_id, is_registered) VALUES ('AM', 'A1', $1, false)";
+  await connections.pool.query(claim, [claimant]);
+  await connections.pool.query(`
+    INSERT INTO acquirers (name, profile, hosts, tls, ca, certificate, version)
+    VALUES ('bank', '{}', '{}', false, '', '', gen_random_uuid())`);
+  const put = (partnerId: typeof owner, acquirer: string) =>
+    terminals.upsert(partnerId, completeTerminal("A1", { mid: "AM", acquirer }), 30);
+  expect(await put(owner, "bank")).toMatchObject({ outcome: "put" });
+  expect(await put(other, "bank")).toEqual({ outcome: "taken", holder: owner, isRegistered: true });
+  expect(await put(other, "no such bank")).toEqual({ outcome: "no_such_acquirer" });
+});
+
 const insertTransaction = (commandAndState: string, batchId = "batch_id") => `
   INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id)
   SELECT partner_id, r.id, 'command', ${commandAndState}, r.id::text, r.id, '{"fields":{}}', tid, ${batchId}

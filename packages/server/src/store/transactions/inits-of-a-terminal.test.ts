@@ -156,6 +156,19 @@ test("a first command that is refused leaves its terminal to the partner whose n
   expect(await store.begin(theirs)).toMatchObject({ outcome: "begun" });
 });
 
+test("a command waits for no other partner's terminal of the same tid", async () => {
+  const [tid, other] = [newTid(), await insertPartner(connections.pool)];
+  await connections.pool.query("INSERT INTO terminals (partner_id, tid, mid) VALUES ($1, $2, 'M2')", [other, tid]);
+  const theirs = await connections.pool.connect();
+  await theirs.query("BEGIN");
+  await theirs.query("SELECT FROM terminals WHERE tid = $1 FOR UPDATE", [tid]);
+  try {
+    expect(numbersOf(await store.begin(init(tid)))).toEqual(["000001", "000001", "000001"]);
+  } finally {
+    theirs.release(true);
+  }
+});
+
 describe("a change by another instance between the look and the lock", () => {
   test("a batch that it is closing takes nothing", async () => {
     const tid = newTid();

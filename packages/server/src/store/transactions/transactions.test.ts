@@ -52,6 +52,15 @@ test("a transaction is found by its reqId in any case of letters, and by nobody 
   expect(await transactions.find(newId(), one.id)).toBeUndefined();
 });
 
+test("what was reversed before it arrived is no transaction, by its reqId or its id", async () => {
+  const reqId = newId();
+  expect(await transactions.reverseBeforeArrival(partnerId, reqId)).toBeUndefined();
+  const { rows } = await connections.pool.query("SELECT id FROM transactions WHERE req_id = $1", [reqId]);
+  expect(rows).toHaveLength(1);
+  expect(await transactions.find(partnerId, rows[0].id)).toBeUndefined();
+  expect(await transactions.findByReqId(partnerId, reqId)).toBeUndefined();
+});
+
 test("a chain is read to its end, also of two that a switch reported as each other's originals", async () => {
   const completions = new PostgresCompletions(connections.homes);
   const [first, second] = [newId<"transaction">(), newId<"transaction">()];
