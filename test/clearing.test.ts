@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { reportedSale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
 import { callHttp, eventually, operatorToken, serviceOfFile, type TestPartner } from "./support/service.ts";
 
@@ -101,6 +102,18 @@ async function ofTheBank(sold: Sold): Promise<Sold> {
   return sold;
 }
 
+/** Two Sales of a switch: it voids one, and reverses the other. */
+async function reportedUndone(amount: string): Promise<readonly Sold[]> {
+  const ids = ["VOID", "REVERSAL"].map(async (command) => {
+    const refId = randomUUID().slice(0, 12);
+    const sold = reportedSale(partner.id, { amount, refId });
+    const [id = ""] = await service.report([sold]);
+    await service.report([reportedSale(partner.id, { command, originalExternalId: sold["externalId"] })]);
+    return { id, refId, traceNo: "" } as Sold;
+  });
+  return await Promise.all(ids);
+}
+
 const line = (kind: string, { refId, traceNo }: Sold, amount: string, reason = "") =>
   [kind, refId, traceNo, terminal.tid, amount, today, reason].join(",");
 
@@ -120,7 +133,7 @@ test("a clearing file is matched with the ledger, and each difference is an exce
   await run({ command: "VOID", transactionId: voided.id });
   await run({ command: "REVERSAL", transactionId: reversed.id });
   // They are in no file.
-  for (const one of [voided, reversed]) await ofTheBank(one);
+  for (const one of [voided, reversed, ...(await reportedUndone("7000"))]) await ofTheBank(one);
   await partner.settled(agreed.notification.id, "accepted");
   const unknown = { refId: "999999999999", traceNo: "999999" } as Sold;
   const lines = [

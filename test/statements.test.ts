@@ -106,6 +106,38 @@ async function movedSince(partner: TestPartner, began: Date) {
   return { net: totals.reduce((sum, { netAmount }) => sum + Number(netAmount), 0), lines };
 }
 
+/** The same by the operator's totals of its merchants. */
+async function soldSince(partner: TestPartner, began: Date): Promise<number> {
+  const span = `from=${began.toISOString()}&to=${new Date(Date.now() + 1_000).toISOString()}`;
+  const { body } = await service.operator("GET", `/operator/v1/merchants?partner=${partner.id}&${span}`);
+  let net = 0;
+  for (const sums of body["items"] as Record<string, string>[]) {
+    expect(sums["currency"]).toBe("VND");
+    net += Number(sums["saleTotalMinor"]) - Number(sums["voidTotalMinor"]) - Number(sums["refundTotalMinor"]);
+  }
+  return net;
+}
+
+/** What has a Reversal line is reversed by its own page too, and its chain has the Reversal. */
+async function expectReversalsKnown(
+  partner: TestPartner,
+  lines: readonly { kind: string; id: string }[],
+): Promise<void> {
+  const idsOf = (body: Readonly<Record<string, unknown>>, name: string) =>
+    (body[name] as { id: string; command: string }[]).map(({ command, id }) => `${command} ${id}`);
+  for (const { id } of lines.filter((line) => line.kind === "reversal")) {
+    const { body } = await partner.call("GET", `/v1/transactions/${id}`);
+    expect(body["reversal"]).toBe("done");
+    const chain = idsOf(body, "chain");
+    const shown = (await service.operator("GET", `/operator/v1/transactions/${id}/chain`)).body;
+    expect(idsOf(shown, "items").sort()).toEqual(chain.toSorted());
+    expect(shown["items"]).toContainEqual(expect.objectContaining({ id, reversal: "done" }));
+    const [reversed = ""] = chain.filter((one) => one.startsWith("REVERSAL "));
+    const { body: itsOwn } = await partner.call("GET", `/v1/transactions/${reversed.slice("REVERSAL ".length)}`);
+    expect([itsOwn["reversal"], idsOf(itsOwn, "chain")]).toEqual([null, chain]);
+  }
+}
+
 interface Reported {
   readonly command: string;
   /** The place of its original in the list. */
@@ -160,6 +192,8 @@ test.each<readonly [string, number, readonly Reported[]]>([
       else for (const item of order === "later" ? items : [...rest, first]) await service.report([item]);
       const { net, lines } = await movedSince(partner, began);
       expect([order, identity, net]).toEqual([order, identity, charged]);
+      expect([order, identity, await soldSince(partner, began)]).toEqual([order, identity, charged]);
+      await expectReversalsKnown(partner, lines);
       for (const { kind, id, batchNo } of lines.filter((line) => line.kind === "reversal")) {
         expect(lines).toContainEqual(expect.objectContaining({ kind: "transaction", id, batchNo }));
         expect(kind).toBe("reversal");
@@ -266,7 +300,7 @@ test.each<readonly [string, readonly Sent[]]>([
     });
   }
   const { net, lines } = await movedSince(partner, began);
-  expect(net).toBe(chargedAt(tid));
+  expect([net, await soldSince(partner, began)]).toEqual(Array(2).fill(chargedAt(tid)));
   // What its partner was told stays.
   for (const { kind, status, isoResponseCode } of lines)
     if (kind === "stands") expect([status, isoResponseCode]).toEqual(["ERROR", "68"]);

@@ -42,7 +42,7 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
           charged.
         </Text>
       )}
-      {(one.reversal === "parked" || one.reversal === "done") && (
+      {one.origin === "command" && (one.reversal === "parked" || one.reversal === "done") && (
         <Group>{one.reversal === "parked" ? <ReversalActions id={id} /> : <RetryDoneReversal id={id} />}</Group>
       )}
       <Chain of={id} chain={chain} />
@@ -63,7 +63,7 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
             "Came by": one.origin === "switch" ? "a report of the operator's switch" : "a command of the partner",
             Created: <Time at={one.createdAt} exact />,
             Completed: one.completedAt !== null && <Time at={one.completedAt} exact />,
-            "Its own Reversal": one.reversal && <OwnReversal id={id} state={one.reversal} />,
+            "Its own Reversal": one.reversal && <OwnReversal of={one} state={one.reversal} />,
             Settled: one.state === "SUCCESS" && one.batchId !== null && <Settled of={one} />,
             Notification:
               one.notificationId === null ? "none" : <Link href={`/notifications/${one.notificationId}`}>Open it</Link>,
@@ -74,9 +74,14 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
   );
 }
 
-/** What became of the Reversal that the service made, and the acquirer's answer to it. */
-function OwnReversal({ id, state }: { readonly id: string; readonly state: string }) {
-  const found = useQuery({ queryKey: ["reversal", id], queryFn: () => api.inspectReversal(id), retry: false });
+/** What became of the Reversal that the service made, and the acquirer's answer to it. That of a switch is in the chain. */
+function OwnReversal({ of: { id, origin }, state }: { readonly of: LinkedTransaction; readonly state: string }) {
+  const found = useQuery({
+    queryKey: ["reversal", id],
+    queryFn: () => api.inspectReversal(id),
+    retry: false,
+    enabled: origin === "command",
+  });
   const { tries, responseCode } = found.data ?? {};
   return (
     <>

@@ -45,7 +45,7 @@ export interface MerchantTotals {
   readonly voidTotalMinor: string;
   readonly refundQuantity: number;
   readonly refundTotalMinor: string;
-  /** Undone at the acquirer, and in none of the totals. */
+  /** Undone at the acquirer, or by a Reversal that a switch reported, and in none of the totals. */
   readonly reversedQuantity: number;
   readonly declinedQuantity: number;
 }

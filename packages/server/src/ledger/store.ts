@@ -37,7 +37,7 @@ export interface Transaction {
   readonly site: string | null;
   /** The state of its batch, or of the batch it settles; null for a PreAuth, a system command, a switch's report. */
   readonly batch: BatchState | null;
-  /** The state of its own Reversal. */
+  /** The state of its own Reversal, or done if a switch reported one. */
   readonly reversal: ReversalState | null;
   readonly facts: CardFacts | SettlementFacts | SystemFacts;
   readonly notification: { readonly id: NotificationId; readonly state: NotificationState } | null;

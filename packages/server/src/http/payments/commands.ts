@@ -94,7 +94,10 @@ const transactionDetailSchema = component(
         z.object({ batchNo: z.string(), state: z.enum(["open", "closing", "closed"]) }).nullable(),
         "The batch it belongs to, or settles; null for a PreAuth, a system command, and what a switch reported",
       ),
-      reversal: described(z.enum(reversalStates).nullable(), "The state of its own Reversal"),
+      reversal: described(
+        z.enum(reversalStates).nullable(),
+        "The state of its own Reversal; `done` too if a switch reported one that succeeded",
+      ),
       chain: described(z.array(link), "The first transaction and all that refer to it, in order"),
     }),
   ),

@@ -78,7 +78,7 @@ const transactionFields = {
   refId: z.string().nullable(),
   settlementDate: described(z.string().nullable(), "Of a settlement, where the acquirer named it"),
   acquirer,
-  reversal: described(z.enum(reversalStates).nullable(), "Of its own Reversal"),
+  reversal: described(z.enum(reversalStates).nullable(), "Of its own Reversal; done too if a switch reported one"),
   createdAt: time,
   completedAt: time.nullable(),
 };
@@ -213,7 +213,10 @@ const merchantTotals = componentOf("MerchantTotals", "What a merchant sold in a 
   mid: z.string(),
   merchantName: z.string(),
   currency: z.string(),
-  saleQuantity: described(z.int(), "Sales and Completes that were approved, also those that were voided since"),
+  saleQuantity: described(
+    z.int(),
+    "Sales and Completes that were approved or reported, also those that were voided since",
+  ),
   saleTotalMinor: minor("Of these"),
   voidQuantity: z.int(),
   voidTotalMinor: minor("Voids"),

@@ -4,7 +4,14 @@ import type { ClearingLine } from "../../clearing/read-file.ts";
 import type { ClaimedFile, ClearingException, ClearingFile } from "../../clearing/store.ts";
 import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
-import { commandsInSql, isSlow, isUntimed, isVoided } from "../transactions/conditions.ts";
+import {
+  commandsInSql,
+  isSlow,
+  isUntimed,
+  isVoided,
+  isVoidedByReport,
+  reversalOf,
+} from "../transactions/conditions.ts";
 
 export interface CandidateRow extends Omit<ClearingCandidate, "atMs"> {
   readonly nth: number;
@@ -71,9 +78,9 @@ export const copyBooks = planned(`
 
 const candidate = `
   b.partner_id AS "partnerId", b.transaction_id AS id, t.notification_id AS "notificationId", t.command, t.state,
-  t.reversal_state AS reversal, b.ref_id AS "refId", b.trace_no AS trace, b.amount, b.currency, b.completed_at,
+  ${reversalOf("t")} AS reversal, b.ref_id AS "refId", b.trace_no AS trace, b.amount, b.currency, b.completed_at,
   CASE WHEN t.state = 'ERROR' THEN t.facts #>> '{fields,isoResponseCode}' ELSE '00' END AS "isoResponseCode",
-  ${isVoided} AS "isVoided"`;
+  (${isVoided} OR ${isVoidedByReport}) AS "isVoided"`;
 const linesGiven = `
   unnest($2::integer[], $3::text[], $4::text[], $5::text[], $6::text[]) AS l (nth, ref_id, trace_no, tid, day)`;
 // A limit keeps the order: from the line to its few candidates, each by a key. Measured: planned while the books were
@@ -146,8 +153,8 @@ export const missing = planned<CandidateRow>(`
   SELECT 0 AS nth, ${candidate}
   FROM clearing_books b ${ofTransaction}
   WHERE b.acquirer = $1 AND b.completed_at >= $2 AND b.completed_at < $3 AND t.state = 'SUCCESS'
-    AND t.command IN ${commandsInSql([...chargingCommands, "REFUND"])} AND coalesce(t.reversal_state, 'stands') = 'stands'
-    AND NOT ${isVoided}
+    AND t.command IN ${commandsInSql([...chargingCommands, "REFUND"])} AND coalesce(${reversalOf("t")}, 'stands') = 'stands'
+    AND NOT ${isVoided} AND NOT ${isVoidedByReport}
     AND NOT EXISTS (
       SELECT FROM clearing_matches m WHERE m.partner_id = b.partner_id AND m.transaction_id = b.transaction_id)
     AND NOT EXISTS (

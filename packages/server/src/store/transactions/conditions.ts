@@ -31,13 +31,22 @@ export const isVoided =
   "(t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done')";
 
 /**
- * A switch reported the Reversal of `t` before `t` itself. It names `t` by its number, to which the key of `t` may add
- * the command. If a Sale and its Void share a number, the Reversal is the Sale's.
+ * `r` is the Reversal of `t` that a switch reported before `t` itself. It names `t` by its number, to which the key of `t`
+ * may add the command. If a Sale and its Void share a number, the Reversal is the Sale's.
  */
+export const reversesEarly = (r: string, t: string) => `(${t}.origin = 'switch' AND ${r}.partner_id = ${t}.partner_id
+    AND ${r}.command = 'REVERSAL' AND ${r}.origin = 'switch' AND ${r}.original_id IS NULL
+    AND ${r}.original_external_id IN (${t}.external_id,
+      CASE WHEN ${t}.command <> 'VOID' THEN regexp_replace(${t}.external_id, ' #' || ${t}.command || '$', '') END))`;
+
 export const isReversedEarly = (t: string) => `(${t}.origin = 'switch' AND EXISTS (
-    SELECT FROM transactions r WHERE r.partner_id = ${t}.partner_id AND r.command = 'REVERSAL' AND r.origin = 'switch'
-      AND r.original_id IS NULL AND r.state = 'SUCCESS' AND r.original_external_id IN (${t}.external_id,
-        CASE WHEN ${t}.command <> 'VOID' THEN regexp_replace(${t}.external_id, ' #' || ${t}.command || '$', '') END)))`;
+    SELECT FROM transactions r WHERE ${reversesEarly("r", t)} AND r.state = 'SUCCESS'))`;
+
+/** The state of the Reversal of `t`: of our own, or done if a switch reported one. */
+export const reversalOf = (t: string) => `coalesce(${t}.reversal_state, CASE WHEN ${isReversedEarly(t)}
+    OR (${t}.origin = 'switch' AND EXISTS (
+      SELECT FROM transactions r WHERE r.partner_id = ${t}.partner_id AND r.original_id = ${t}.id AND r.state = 'SUCCESS'
+        AND r.command = 'REVERSAL')) THEN 'done' END)`;
 
 /**
  * `t` was undone before its Void or reported Reversal `e`, by one that was not undone itself: `e` moves nothing. Paybell
@@ -49,6 +58,16 @@ export const isUndoneBefore = (t: string, e: string) => `(${isReversedEarly(t)} 
       AND NOT EXISTS (
         SELECT FROM transactions r WHERE r.partner_id = u.partner_id AND r.original_id = u.id AND r.state = 'SUCCESS'
           AND r.command = 'REVERSAL')))`;
+
+/** A switch reported its Void, and no Reversal of that. */
+export const isVoidedByReport = `(t.origin = 'switch' AND EXISTS (
+    SELECT FROM transactions v WHERE v.partner_id = t.partner_id AND v.original_id = t.id AND v.command = 'VOID'
+      AND v.state = 'SUCCESS' AND ${reversalOf("v")} IS NULL))`;
+
+/** `t` is a Void that moves nothing: its original failed, or was undone before. */
+export const voidsNothing = `(t.command = 'VOID' AND EXISTS (
+    SELECT FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id
+      AND (o.state = 'ERROR' OR ${isUndoneBefore("o", "t")})))`;
 
 /** The state of a batch of the terminal `r`: the terminal has the open one's id and number. */
 export const batchState = (isLatest: string) =>

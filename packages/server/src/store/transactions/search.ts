@@ -1,4 +1,5 @@
-import { chargingCommands } from "@paybell/contract";
+import { chargingCommands, currencyDecimals } from "@paybell/contract";
+import { minorOf } from "../../commands/amount.ts";
 import { highestId, lowestId } from "../../ids.ts";
 import type {
   MerchantTotals,
@@ -12,7 +13,7 @@ import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
-import { commandsInSql, isStanding, isUntimed, settlementCommands, voidedCommand } from "./conditions.ts";
+import { commandsInSql, isUntimed, reversalOf, settlementCommands, voidedCommand, voidsNothing } from "./conditions.ts";
 import { withChain } from "./transactions.ts";
 
 interface Shown {
@@ -42,7 +43,7 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
       x.facts #>> '{fields,currency}' AS currency, x.facts #>> '{fields,isoResponseCode}' AS "isoResponseCode",
       x.facts #>> '{fields,approveCode}' AS "approveCode", x.facts #>> '{fields,refId}' AS "refId",
       x.facts #>> '{fields,settlementDate}' AS "settlementDate", x.acquirer,
-      x.reversal_state AS reversal, x.created_at AS "createdAt", x.completed_at AS "completedAt"`,
+      ${reversalOf("x")} AS reversal, x.created_at AS "createdAt", x.completed_at AS "completedAt"`,
   },
   batches: {
     from: "batches",
@@ -150,7 +151,7 @@ const chain = planned<MoneyItem>(`${withChain}
   SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns},
     x.facts #>> '{fields,merchantTransId}' AS "merchantTransId", x.notification_id AS "notificationId",
     x.batch_id AS "batchId", x.successor_command AS "successorCommand", x.successor_state AS "successorState"
-  FROM (SELECT id FROM down LIMIT 100) AS l
+  FROM (SELECT id FROM linked LIMIT 100) AS l
   JOIN transactions x ON x.partner_id = $1 AND x.id = l.id AND NOT x.is_tombstone
   ORDER BY x.created_at, x.id`);
 
@@ -170,17 +171,21 @@ const settlement = `
 
 const money = (name: string, condition: string) => `
   count(*) FILTER (WHERE ${condition})::integer AS "${name}Quantity",
-  coalesce(sum(t.amount_minor) FILTER (WHERE ${condition}), 0)::text AS "${name}TotalMinor"`;
-const approved = `${isStanding} AND t.command`;
+  coalesce(sum(m.amount) FILTER (WHERE ${condition}), 0)::text AS "${name}Total"`;
+const approved = "t.state = 'SUCCESS' AND m.reversal IS DISTINCT FROM 'done' AND t.command";
+// What a switch reported twice moves nothing the second time.
+const isVoid = `${approved} = 'VOID' AND ${voidedCommand} IS DISTINCT FROM 'PREAUTH' AND NOT ${voidsNothing}
+  AND NOT EXISTS (
+    SELECT FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id AND ${reversalOf("o")} = 'done')`;
 
-// Ids begin with their time, but for those that a switch assigned.
+// Ids begin with their time, but for those that a switch assigned. Amounts are those of the facts: a report has no other.
 const merchants = `
   SELECT t.partner_id AS "partnerId", coalesce(t.facts #>> '{fields,mid}', '') AS mid,
-    coalesce(max(t.facts #>> '{fields,merchantName}'), '') AS "merchantName", coalesce(t.currency, '') AS currency,
+    coalesce(max(t.facts #>> '{fields,merchantName}'), '') AS "merchantName", m.currency,
     ${money("sale", `${approved} IN ${commandsInSql(chargingCommands)}`)},
-    ${money("void", `${approved} = 'VOID' AND ${voidedCommand} IS DISTINCT FROM 'PREAUTH'`)},
+    ${money("void", isVoid)},
     ${money("refund", `${approved} = 'REFUND'`)},
-    count(*) FILTER (WHERE t.reversal_state = 'done')::integer AS "reversedQuantity",
+    count(*) FILTER (WHERE m.reversal = 'done')::integer AS "reversedQuantity",
     count(*) FILTER (WHERE t.state = 'ERROR')::integer AS "declinedQuantity"
   FROM partners p
   CROSS JOIN LATERAL (
@@ -188,9 +193,21 @@ const merchants = `
     UNION ALL
     SELECT * FROM transactions t WHERE t.partner_id = p.id AND ${isUntimed}
       AND t.created_at >= to_timestamp($4 / 1000.0) AND t.created_at < to_timestamp($5 / 1000.0)) AS t
+  CROSS JOIN LATERAL (
+    SELECT ${reversalOf("t")} AS reversal, coalesce(t.facts #>> '{fields,currency}', '') AS currency,
+      (t.facts #>> '{fields,amount}')::numeric AS amount OFFSET 0) AS m
   WHERE ($1::uuid IS NULL OR p.id = $1) AND NOT t.is_tombstone
     AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REFUND"])}
-  GROUP BY t.partner_id, 2, t.currency`;
+  GROUP BY t.partner_id, 2, m.currency`;
+
+type Summed = Omit<MerchantTotals, `${string}Minor`> &
+  Readonly<Record<"saleTotal" | "voidTotal" | "refundTotal", string>>;
+
+function inMinor({ saleTotal, voidTotal, refundTotal, ...row }: Summed): MerchantTotals {
+  const minor = (sum: string) => String(minorOf(sum, currencyDecimals(row.currency) ?? 0) ?? 0n);
+  const totals = { saleTotalMinor: minor(saleTotal), voidTotalMinor: minor(voidTotal) };
+  return { ...row, ...totals, refundTotalMinor: minor(refundTotal) };
+}
 
 /** Transactions, Reversals and settlements for the operator, in PostgreSQL. */
 export function postgresMoney(homes: Homes): MoneyStore {
@@ -215,9 +232,9 @@ export function postgresMoney(homes: Homes): MoneyStore {
 
     async merchants({ partner, fromMs, toMs }) {
       const values = [partner ?? null, lowestId(fromMs), lowestId(toMs), fromMs, toMs];
-      const rows = await homes.gather(({ pool }) => queryAlongIndexes<MerchantTotals>(pool, merchants, values));
+      const rows = await homes.gather(({ pool }) => queryAlongIndexes<Summed>(pool, merchants, values));
       const nameOf = ({ partnerId, mid, currency }: MerchantTotals) => `${partnerId} ${mid} ${currency}`;
-      return [...rows].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+      return rows.map(inMinor).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
     },
 
     chain: (partnerId, id) => chain.rows(homes.of(partnerId).pool, [partnerId, id]),

@@ -11,6 +11,7 @@ import {
   isUntimed,
   statusTold,
   voidedCommand,
+  voidsNothing,
 } from "./conditions.ts";
 
 const pageRows = 500;
@@ -22,9 +23,7 @@ const commands = commandsInSql(notifiedCommands);
 const columns = `
   t.id, t.command, ${statusTold} AS state, t.original_id AS "originalId", t.notification_id AS "notificationId", t.req_id AS "reqId",
   t.facts -> 'fields' AS fields, ${voidedCommand} AS "originalCommand",
-  t.command = 'VOID' AND EXISTS (
-    SELECT FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id
-      AND (o.state = 'ERROR' OR ${isUndoneBefore("o", "t")})) AS "voidsNothing"`;
+  ${voidsNothing} AS "voidsNothing"`;
 const completed = `
   SELECT 'transaction' AS kind, t.completed_at AS at, ${columns}, ${isReversedEarly("t")} AS "isReversed",
     %key AS key

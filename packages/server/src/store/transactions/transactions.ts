@@ -1,3 +1,4 @@
+import { voidableCommands } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { ReqIdOf } from "../../delivery/envelope.ts";
 import { type LeaseId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
@@ -6,7 +7,7 @@ import type { NotificationState } from "../../notification.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
-import { batchState, settlementCommands } from "./conditions.ts";
+import { batchState, reversalOf, reversesEarly, settlementCommands } from "./conditions.ts";
 import { Inits, type InitsOptions } from "./inits.ts";
 
 // Named columns: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
@@ -15,8 +16,10 @@ const columns = `
   t.partner_id AS "partnerId", t.id, t.origin, t.command, t.state, t.req_id AS "reqId", t.external_id AS "externalId",
   t.original_id AS "originalId", t.original_external_id AS "originalExternalId", t.chain_id AS "chainId",
   t.callback_url AS "callBackUrl", t.amount_minor::text AS "amountText", t.currency, t.acquirer, t.site,
-  t.reversal_state AS reversal, t.lease_id AS "runBy", t.facts, t.notification_id AS "notificationId",
+  t.lease_id AS "runBy", t.facts, t.notification_id AS "notificationId",
   t.created_at AS "createdAt", t.completed_at AS "completedAt"`;
+
+const columnsOfInit = `${columns}, t.reversal_state AS reversal, NULL AS "notificationState", NULL AS batch`;
 
 // A command is in doubt once its lease is gone. A lease id is never reused, so this cannot change back.
 const findLeasesOfInits = prepared<{ lease_id: LeaseId; reverses: boolean }>(`
@@ -45,15 +48,15 @@ const takeOver = prepared<TransactionRow>(`
       AND (f.lease_id = ANY ($2::uuid[]) OR (f.lease_id = ANY ($4::uuid[]) AND ${unansweredReversal}))
     LIMIT $3
     FOR UPDATE SKIP LOCKED)
-  RETURNING ${columns}, NULL AS "notificationState", NULL AS batch`);
+  RETURNING ${columnsOfInit}`);
 
 const findInitsOfLease = prepared<TransactionRow>(`
-  SELECT ${columns}, NULL AS "notificationState", NULL AS batch FROM transactions t
+  SELECT ${columnsOfInit} FROM transactions t
   WHERE t.state = 'INIT' AND t.command NOT IN ${settlementCommands} AND t.lease_id = $1`);
 
 // A settlement belongs to no batch: it settles one. A refused one left its batch open for the next.
 const selectTransaction = `
-  SELECT ${columns}, CASE
+  SELECT ${columns}, ${reversalOf("t")} AS reversal, CASE
     WHEN t.command = 'SETTLEMENT' AND t.origin = 'command' THEN
       ${batchState("lpad(r.batch_no::text, 6, '0') = t.facts #>> '{fields,batchNo}'")}
     WHEN t.batch_id IS NOT NULL THEN ${batchState("r.batch_id = t.batch_id")}
@@ -82,22 +85,35 @@ const findByReqId = prepared<TransactionRow>(`
 const redirect = prepared(`
   UPDATE transactions SET site = $4 WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3`);
 
+// The keys of what a reported Reversal may name by a number.
+const keysOfNamed = ["", ...voidableCommands.map((command) => ` #${command}`)];
 /**
- * From any transaction of a chain ($2) up to its first, and `down` to all that refer to one of them. A switch may report
- * two that refer to each other: UNION ends the recursion.
+ * From any transaction of a chain ($2) up to its first, and `linked` to all that refer to one of them. A switch may report
+ * two that refer to each other: UNION ends the recursion. A Reversal that it reported before its original refers to it
+ * by its number.
  */
 export const withChain = `
     WITH RECURSIVE up AS (
       SELECT t.id, t.original_id FROM transactions t WHERE t.partner_id = $1 AND t.id = $2
       UNION
+      SELECT t.id, t.original_id FROM transactions r JOIN transactions t
+        ON (t.partner_id = r.partner_id) IS TRUE AND ${reversesEarly("r", "t")}
+        AND t.external_id IN (${keysOfNamed.map((key) => `r.original_external_id || '${key}'`).join(", ")})
+      WHERE r.partner_id = $1 AND r.id = $2
+      UNION
       SELECT t.id, t.original_id FROM up JOIN transactions t ON t.partner_id = $1 AND t.id = up.original_id),
     down AS (
       SELECT id FROM up
       UNION
-      SELECT t.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.original_id = down.id)`;
+      SELECT t.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.original_id = down.id),
+    linked AS (
+      SELECT id FROM down
+      UNION
+      SELECT r.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.id = down.id
+        JOIN transactions r ON ${reversesEarly("r", "t")})`;
 
 const findChain = prepared<TransactionRow>(`${withChain}
-  ${selectTransaction} JOIN down ON down.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`);
+  ${selectTransaction} JOIN linked ON linked.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`);
 
 // The unique reqId decides which came first: this record, or the command itself.
 const insertTombstone = prepared(`
