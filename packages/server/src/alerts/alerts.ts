@@ -19,11 +19,12 @@ export interface AlertsParts {
   readonly pollMs?: number;
   /** After an alert was sent, others of its kind wait this long, and are then sent together. */
   readonly quietS?: number;
+  /** Events that wait for a database that is away. */
+  readonly unrecordedMax?: number;
 }
 
 /** An hour: what fails for longer is no lost connection. */
 const recordTriesMax = 720;
-const unrecordedMax = 10_000;
 const giveUpAfterMs = 3 * 86_400_000;
 /** The rest is sent as another group. */
 const groupMax = 10_000;
@@ -47,7 +48,8 @@ export class Alerts implements EventSink {
   #loop: Promise<void> | undefined;
 
   constructor(parts: AlertsParts) {
-    this.#parts = { retryS: [5, 30, 120, 600, 3_600], timeoutMs: 10_000, pollMs: 5_000, quietS: 300, ...parts };
+    const times = { retryS: [5, 30, 120, 600, 3_600], timeoutMs: 10_000, pollMs: 5_000, quietS: 300 };
+    this.#parts = { ...times, unrecordedMax: 10_000, ...parts };
   }
 
   /**
@@ -65,7 +67,7 @@ export class Alerts implements EventSink {
     const error = await this.#tryRecord(same);
     if (error === undefined) return true;
     this.#parts.log.warn({ err: error, event }, "an event could not be recorded");
-    if (this.#unrecorded.size >= unrecordedMax) return false;
+    if (this.#unrecorded.size >= this.#parts.unrecordedMax) return false;
     const later = this.#recordLater(same).finally(() => this.#unrecorded.delete(later));
     this.#unrecorded.add(later);
     return false;

@@ -4,7 +4,7 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { expect, onTestFinished, test } from "vitest";
 import { newId } from "../ids.ts";
 import { mailTarget } from "./mail.ts";
-import { groupOf } from "./message.ts";
+import { groupOf, linesOf } from "./message.ts";
 
 interface Mail {
   readonly to: readonly string[];
@@ -53,6 +53,43 @@ test("an alert of a refused report does not have the report", () => {
   const detail = { problems: ["amount"], item: { merchantTransId: "order-17" } };
   const { first } = groupOf([{ ...group.first, kind: "report_refused", detail }]);
   expect(first.detail).toEqual({ problems: ["amount"], item: "(an operator sees it by the event's id)" });
+});
+
+test("a large group is told by its ten oldest, and how many more there are", () => {
+  const alerts = Array.from({ length: 150 }, (_, nth) => ({
+    ...group.first,
+    atMs: 1_800_000_000_000 - nth,
+    detail: { nth },
+  }));
+  const many = groupOf(alerts);
+  expect([many.count, many.others.length, many.lastAtMs]).toEqual([150, 100, 1_800_000_000_000]);
+  const lines = linesOf(many);
+  expect(lines).toHaveLength(11);
+  expect(lines[0]).toContain('{"nth":149}');
+  expect(lines.at(-1)).toBe("… and 140 more: GET /operator/v1/events?state=parked");
+});
+
+test.each([
+  ["smtp://mail.example", "mail.example", 587],
+  ["smtps://mail.example", "mail.example", 465],
+  ["smtp://[::1]:25", "::1", 25],
+])("%s is connected to %s at port %i", async (url, host, port) => {
+  const connected: unknown[] = [];
+  const connect = async (...to: unknown[]) => {
+    connected.push(...to);
+    throw new Error("not here");
+  };
+  const target = mailTarget({
+    url,
+    from: "a@b.example",
+    to: ["c@d.example"],
+    consoleUrl: null,
+    timeoutMs: 600_000,
+    connect,
+  });
+  onTestFinished(() => target.close());
+  expect(await target.send(group, AbortSignal.timeout(600_000))).toBe("not here");
+  expect(connected).toEqual([host, port]);
 });
 
 function send(url: string, signal = AbortSignal.timeout(600_000)) {

@@ -36,6 +36,19 @@ test("a connection that is re-established immediately is not reported", async ()
   expect(await recordedOf([up, down, up, down, up, up])).toEqual([]);
 });
 
+test("one that was removed and is added again is reported anew", async () => {
+  const recorded: string[] = [];
+  let names: readonly string[] = ["bank"];
+  const acquirer = withHealth(() => down);
+  const acquirers = { of: () => acquirer, has: () => true, names: () => names };
+  const watch = new AcquirerWatch(acquirers, { record: async ({ kind }) => void recorded.push(kind) });
+  for (const next of [["bank"], ["bank"], [], ["bank"], ["bank"]]) {
+    names = next;
+    await watch.check();
+  }
+  expect(recorded).toEqual(["acquirer_down", "acquirer_down"]);
+});
+
 test("one that is unreachable from the start is reported", async () => {
   expect(await recordedOf([down, down])).toEqual(["acquirer_down: host:5000: ECONNREFUSED"]);
 });

@@ -16,6 +16,7 @@ import { newId } from "../ids.ts";
 import { postgresEvents } from "./events.ts";
 
 interface Received {
+  readonly path: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
@@ -34,12 +35,12 @@ const server = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on("data", (chunk: Buffer) => chunks.push(chunk));
   request.on("end", () => {
-    received.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
+    received.push({ path: request.url, headers: request.headers, body: Buffer.concat(chunks).toString() });
     answer(response);
   });
 });
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts`;
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts?to=ops`;
 
 beforeEach(async () => {
   received = [];
@@ -144,14 +145,22 @@ test("whether something was reported lately is asked of its own kind", async () 
 });
 
 describe("an alert", () => {
-  test("is POSTed once, signed, and tells what happened", async () => {
-    const { alerts, sent } = alertsWith();
+  test("is POSTed once, at once, signed, and tells what happened", async () => {
+    const idle = Promise.withResolvers<void>();
+    const claimDue: typeof stored.claimDue = async (...claim) => {
+      const due = await stored.claimDue(...claim);
+      if (due.length === 0) idle.resolve();
+      return due;
+    };
+    const { alerts, sent } = alertsWith({ store: { ...stored, claimDue }, pollMs: 600_000 });
     alerts.start();
+    await idle.promise;
     await alerts.record(event);
     expect(await sent()).toBe(true);
     await dueIn((dueInS) => dueInS === null);
     expect(received).toHaveLength(1);
-    const [{ headers, body }] = received as [Received];
+    const [{ path, headers, body }] = received as [Received];
+    expect(path).toBe("/alerts?to=ops");
     const told = JSON.parse(body);
     expect(told).toEqual({
       id: headers["webhook-id"],
@@ -181,16 +190,23 @@ describe("an alert", () => {
   test("that is not taken is due again after 5 s, 30 s, 2 min, 10 min, and then every hour", async () => {
     answer = (response) => response.writeHead(500).end("no");
     const delaysS: number[] = [];
+    const leasesS: number[] = [];
+    const claimDue = (rowsMax: number, leaseS: number) => {
+      leasesS.push(leaseS);
+      return stored.claimDue(rowsMax, leaseS);
+    };
     // Remembers each delay, and waits for none.
     const retry = (alert: Alert, delayS: number) => {
       delaysS.push(delayS);
       return stored.retry(alert, 0);
     };
-    const { alerts, sent } = alertsWith({ store: { ...stored, retry } });
+    const { alerts, sent } = alertsWith({ store: { ...stored, claimDue, retry } });
     alerts.start();
     await alerts.record(event);
     for (let tries = 1; tries <= 7; tries += 1) expect(await sent()).toBe(false);
     expect(delaysS.slice(0, 6)).toEqual([5, 30, 120, 600, 3_600, 3_600]);
+    // Half a minute longer than a try lasts.
+    expect(leasesS[0]).toBe(630);
   });
 
   test("is due again when its delay is over, which counts from now", async () => {
@@ -219,14 +235,19 @@ describe("an alert", () => {
     expect(await dueIn((dueInS) => dueInS === null)).toBeNull();
   });
 
-  test("is given up after three days", async () => {
+  test.each([
+    ["3 days 1 second", true],
+    ["2 days 23 hours", false],
+  ])("is given up after three days: after %s %s", async (age, isGivenUp) => {
     answer = (response) => response.writeHead(500).end();
-    const { alerts, sent } = alertsWith();
+    const { alerts, sent } = alertsWith({ retryS: [100_000], quietS: 3_600 });
     await alerts.record(event);
-    await pool().query("UPDATE events SET created_at = now() - interval '3 days 1 second'");
+    await pool().query("UPDATE events SET created_at = now() - $1::interval", [age]);
     alerts.start();
     expect(await sent()).toBe(false);
-    expect(await dueIn((dueInS) => dueInS === null)).toBeNull();
+    await dueIn((dueInS) => (isGivenUp ? dueInS === null : (dueInS ?? 0) > 90_000));
+    // It was not sent: the next of its kind is, at once.
+    expect((await pool().query("SELECT kind FROM alert_quiet")).rows).toEqual([]);
   });
 
   test.each([
@@ -275,6 +296,19 @@ describe("an alert", () => {
     await arrived;
     await alerts.stop();
     expect((await rows())[0]?.due_in_s).toBeLessThanOrEqual(0);
+  });
+
+  test("is sent although the database was away when it was to be read", async () => {
+    let failures = 2;
+    const claimDue: typeof stored.claimDue = async (...claim) => {
+      failures -= 1;
+      if (failures >= 0) throw new Error("the database is away");
+      return await stored.claimDue(...claim);
+    };
+    const { alerts, sent } = alertsWith({ store: { ...stored, claimDue } });
+    alerts.start();
+    await alerts.record(event);
+    expect(await sent()).toBe(true);
   });
 
   test("is sent by one of several instances alone", async () => {
@@ -380,11 +414,12 @@ describe("an event", () => {
     expect(received.map(({ body }) => JSON.parse(body).kind)).toEqual(["parked"]);
   });
 
-  test("is recorded and counted without an alert URL, and never waits for one", async () => {
+  test("is recorded and counted without an alert URL, never waits for one, and is one event under its id", async () => {
     const { alerts, recorded } = alertsWith({ targets: undefined });
     alerts.start();
-    await alerts.record(event);
-    expect(recorded).toEqual(["parked"]);
+    const known = { ...event, id: newId<"event">() };
+    expect([await alerts.isRecorded(known), await alerts.isRecorded(known)]).toEqual([true, true]);
+    expect(recorded).toEqual(["parked", "parked"]);
     expect(await rows()).toEqual([{ kind: "parked", alert_tries: 0, due_in_s: null }]);
   });
 
@@ -401,26 +436,42 @@ describe("an event", () => {
   test("that the database did not take is recorded once it does, or at the stop, and only once", async () => {
     for (const ending of ["later", "at the stop"]) {
       await pool().query("TRUNCATE events");
-      const [failed, recorded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      let [isAway, isDurable] = [true, false];
+      const recorded = Promise.withResolvers<void>();
+      let [failures, isDurable] = [ending === "later" ? 10 : 1, false];
       const record = async (events: readonly NewEvent[], alert: boolean) => {
+        failures -= 1;
         // Written, and the answer lost.
-        if (isAway) await stored.record(events, alert);
-        if (isAway) failed.resolve();
-        if (isAway) throw new Error("the database is away");
+        if (failures >= 0) await stored.record(events, alert);
+        if (failures >= 0) throw new Error("the database is away");
         await stored.record(events, alert);
         isDurable = true;
         recorded.resolve();
       };
-      const pollMs = ending === "later" ? 20 : 600_000;
+      const pollMs = ending === "later" ? 1 : 600_000;
       const { alerts } = alertsWith({ store: { ...stored, record }, targets: undefined, pollMs });
-      await alerts.record(event);
-      await failed.promise;
-      isAway = false;
+      expect(await alerts.isRecorded(event), ending).toBe(false);
       await (ending === "at the stop" ? alerts.stop() : recorded.promise);
       expect(isDurable, ending).toBe(true);
       expect(await rows(), ending).toHaveLength(1);
     }
+  });
+
+  test("is not kept for a database that is away if too many are, until some are recorded", async () => {
+    const taken: unknown[] = [];
+    let failures = 3;
+    const record = async ([{ detail } = event]: readonly NewEvent[]) => {
+      failures -= 1;
+      if (failures >= 0) throw new Error("the database is away");
+      taken.push(detail["nth"]);
+    };
+    const store = { ...stored, record };
+    const { alerts } = alertsWith({ store, targets: undefined, pollMs: 600_000, unrecordedMax: 2 });
+    for (const nth of [1, 2, 3]) await alerts.record({ ...event, detail: { nth } });
+    await alerts.stop();
+    failures = 1;
+    await alerts.record({ ...event, detail: { nth: 4 } });
+    await alerts.stop();
+    expect(taken).toEqual([1, 2, 4]);
   });
 
   test("that cannot be recorded is logged, and breaks nothing", async () => {
