@@ -62,9 +62,9 @@ test("a partner is told once by mail and once by webhook of trouble, of parking,
     );
   const tried = () => queryHomes(database, "SELECT FROM attempts WHERE id = $1", [id]);
   await eventually("the attempt", async () => (await tried()).length > 0 || undefined);
-  await queryHomes(database, "UPDATE attempts SET started_at = started_at - interval '10 min' WHERE id = $1", [id]);
+  await queryHomes(database, "UPDATE attempts SET started_at = now() - interval '10 min' WHERE id = $1", [id]);
   await told(1);
-  const earlier = "UPDATE pending SET schedule_start = schedule_start - interval '150 min' WHERE id = $1";
+  const earlier = "UPDATE pending SET schedule_start = now() - interval '150 min' WHERE id = $1";
   await queryHomes(database, earlier, [id]);
   await told(2);
   partner.server.answersAlways(204);
