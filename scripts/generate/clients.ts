@@ -11,7 +11,7 @@ import { cursorRemedies } from "../../packages/partner/src/catch-up.ts";
 import { misuses } from "../../packages/partner/src/misused.ts";
 import { bodyBytesMax, freshnessSecondsDefault } from "../../packages/partner/src/options.ts";
 import { refusals } from "../../packages/partner/src/refused.ts";
-import { type SampleIpn, sampleIpn, sampleKeys } from "../../packages/partner/src/sample.ts";
+import { type SampleIpn, sampleIpn, sampleKeys } from "../../packages/partner/src/testing.ts";
 import type { GeneratedFile } from "./document.ts";
 
 /** The fields that a partner with `fields: "extended"` is sent in addition, in the order in which they are signed. */

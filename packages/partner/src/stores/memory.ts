@@ -1,6 +1,5 @@
-import { linksOf } from "./links.ts";
-import { serializer } from "./serializer.ts";
 import type { SeenIpn, SeenStore } from "./store.ts";
+import { linksOf, serializer } from "./store.ts";
 
 /**
  * Records IPNs in this process only, until it ends: for tests, and for effects that end with the process too.

@@ -1,7 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { Misused, PaybellError } from "../misused.ts";
-import { linksOf } from "./links.ts";
-import { checkedDays, type KnownIpn, linkedChains, linkTo, retentionDaysDefault, type SeenStore } from "./store.ts";
+import {
+  checkedDays,
+  type KnownIpn,
+  linkedChains,
+  linksOf,
+  linkTo,
+  retentionDaysDefault,
+  type SeenStore,
+} from "./store.ts";
 
 /** The part of an `ioredis` or a `redis` (node-redis) client that is used. */
 export type RedisClient =

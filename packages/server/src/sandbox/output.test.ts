@@ -17,11 +17,11 @@ import {
   drainingLines,
   failedAttemptLines,
   failedLines,
+  ipnLines,
   refusedLines,
   reversalLines,
   stoppedLines,
 } from "./output.ts";
-import { ipnLines } from "./output-ipn.ts";
 import { columnsOf, outputStyleOf } from "./output-text.ts";
 
 const plain = { colours: false, columns: 80 };

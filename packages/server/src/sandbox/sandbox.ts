@@ -22,8 +22,7 @@ import {
   sandboxMasterKey,
   writeCredentials,
 } from "./credentials.ts";
-import { bannerLines, failedAttemptLines, failedLines, refusedLines, reversalLines } from "./output.ts";
-import { ipnLines } from "./output-ipn.ts";
+import { bannerLines, failedAttemptLines, failedLines, ipnLines, refusedLines, reversalLines } from "./output.ts";
 import type { OutputStyle } from "./output-text.ts";
 import { type SandboxReceiver, startReceiver } from "./receiver.ts";
 

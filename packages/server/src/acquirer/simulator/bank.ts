@@ -1,7 +1,7 @@
 import { BoundedMap } from "../../bounded-map.ts";
 import { approvedCode, duplicateCode, partialCode, unknownCode } from "../../response-codes.ts";
 import type { AcquirerAnswer, AcquirerMessage, BatchTotals, FollowUpMessage, ReversalMessage } from "../acquirer.ts";
-import { BankTerminal, Batch } from "./batch.ts";
+import { answered, BankTerminal, Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
 import {
   type Booking,
@@ -11,13 +11,16 @@ import {
   bookingState,
   describesFully,
   entersBatch,
+  invalidTransaction,
   isDropped,
   isOriginalOf,
   isReversedBy,
   type MoneyMessage,
   refusalOf,
 } from "./books.ts";
-import { answered, approveCode, invalidTransaction, type Random, refId } from "./codes.ts";
+
+/** A number from 0 (included) to 1 (excluded), as Math.random gives. */
+export type Random = () => number;
 
 interface BankOptions {
   /**
@@ -222,4 +225,24 @@ function viewOf(booking: Booking): BookingView {
 
 function batchView(batch: Batch | undefined, currency: string): BatchView | undefined {
   return batch && { batchNo: batch.batchNo, ...batch.totals(currency) };
+}
+
+const approveCodeAlphabet = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ";
+const approveCodeLength = 6;
+const refIdDigits = 12;
+
+/** Six letters and digits, as issuers give them: ISO 8583 field 38. */
+function approveCode(random: Random): string {
+  let code = "";
+  for (let at = 0; at < approveCodeLength; at += 1) {
+    code += approveCodeAlphabet.charAt(Math.floor(random() * approveCodeAlphabet.length));
+  }
+  return code;
+}
+
+/** Twelve digits, as acquirers give them: ISO 8583 field 37. */
+function refId(random: Random): string {
+  return Math.floor(random() * 10 ** refIdDigits)
+    .toString()
+    .padStart(refIdDigits, "0");
 }

@@ -1,7 +1,6 @@
 import { BoundedMap } from "../../bounded-map.ts";
 import { approvedCode, totalsDifferCode } from "../../response-codes.ts";
 import type { AcquirerAnswer, BatchTotals, BatchUploadMessage, SettlementMessage } from "../acquirer.ts";
-import { answered } from "./codes.ts";
 
 type Totals = { -readonly [Name in keyof Omit<BatchTotals, "currency">]: BatchTotals[Name] };
 
@@ -196,4 +195,9 @@ export class BankTerminal {
     this.#uploads.clear();
     this.#uploadNumbers.clear();
   }
+}
+
+/** An answer with only a code: a decline has no approval, and a system command has no reference. */
+export function answered(responseCode: string): AcquirerAnswer {
+  return { responseCode, approveCode: "", refId: "", tc: "" };
 }

@@ -1,9 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { type AcquirerAnswer, type AcquirerMessage, NoAnswer, NotSent } from "../acquirer.ts";
 import { again, emptyTotals, Till } from "../till.fixture.ts";
-import { SimulatedBank } from "./bank.ts";
+import { type Random, SimulatedBank } from "./bank.ts";
 import { next } from "./behaviour.ts";
-import type { Random } from "./codes.ts";
 import { SimulatedAcquirer, type SimulatorOptions } from "./simulator.ts";
 
 const opened: SimulatedAcquirer[] = [];
