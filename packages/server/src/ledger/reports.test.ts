@@ -3,7 +3,7 @@ import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
 import { createMetrics } from "../metrics.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import { Reports } from "./reports.ts";
+import { originalIdentities, Reports } from "./reports.ts";
 import type { Reported, ReportedCompletion } from "./store.ts";
 
 const partner = partnerSnapshot();
@@ -49,6 +49,7 @@ function completion(externalId: string, command: CompletionRequest["command"], o
 }
 
 const wholeBatch = [
+  completion("reversal of void", "REVERSAL", "void of complete"),
   completion("settlement", "SETTLEMENT"),
   completion("void of complete", "VOID", "complete"),
   completion("complete", "PREAUTH_COMPLETE", "preauth"),
@@ -73,7 +74,8 @@ describe("the completions of one report", () => {
     for (const one of first) expect(behind.get(one)).toEqual([]);
     expect(behind.get("complete")).toEqual(first);
     expect(behind.get("void of complete")).toEqual(["complete", ...first]);
-    expect(behind.get("settlement")).toEqual(["complete", ...first, "void of complete"].sort());
+    expect(behind.get("reversal of void")).toEqual(["complete", ...first, "void of complete"]);
+    expect(behind.get("settlement")).toEqual(["complete", ...first, "reversal of void", "void of complete"].sort());
   });
 
   test("nothing is written after a report that could not be made durable: it is reported again with it", async () => {
@@ -84,6 +86,7 @@ describe("the completions of one report", () => {
     expect(told).toEqual([`${preAuth?.notification?.id} 0`]);
     expect(durable.map(({ externalId }) => externalId).sort()).toEqual(["preauth", "void of another"]);
     expect(results.map(({ externalId, problem }) => [externalId, problem?.code])).toEqual([
+      ["reversal of void", "unavailable"],
       ["settlement", "unavailable"],
       ["void of complete", "unavailable"],
       ["complete", "unavailable"],
@@ -146,4 +149,14 @@ describe("the completions of one report", () => {
     expect(settlement).toMatchObject({ batchId: sale?.batchId, notification: { settlesBatch: sale?.batchId } });
     expect(sale?.notification?.settlesBatch).toBeNull();
   });
+});
+
+test.each([
+  ["VOID", ["PREAUTH_COMPLETE", "SALE", "PREAUTH"]],
+  ["PREAUTH_COMPLETE", ["PREAUTH"]],
+  ["REVERSAL", ["PREAUTH_COMPLETE", "SALE", "PREAUTH", "VOID"]],
+] as const)("of those that share a number, a %s means the one that it can undo", (command, originals) => {
+  const identity = "externalId+command";
+  const keys = [...originals.map((original) => `7 #${original}`), "7"];
+  expect(originalIdentities({ identity }, { command, originalExternalId: "7" })).toEqual(keys);
 });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type Command, commands, voidableCommands } from "@paybell/contract";
+import { type Command, commands } from "@paybell/contract";
 import { BoundedMap } from "../bounded-map.ts";
 import { systemClock } from "../clock.ts";
 import { completionProblems, completionWarnings } from "../commands/reports/check-completion.ts";
@@ -24,11 +24,13 @@ function identityOf({ identity }: Identity, externalId: string, command: Command
   return identity === "externalId" ? externalId : `${externalId} #${command}`;
 }
 
+// Where a PreAuth and its Complete share a number, only the Complete can still be undone; a Void never can in Paybell.
+const undoable = ["PREAUTH_COMPLETE", "SALE", "PREAUTH"] as const satisfies readonly Command[];
 /** The possible originals of a command, the more likely first. */
 const originalsOf: Readonly<Partial<Record<Command, readonly Command[]>>> = {
-  VOID: ["PREAUTH_COMPLETE", "SALE", "PREAUTH"],
+  VOID: undoable,
   PREAUTH_COMPLETE: ["PREAUTH"],
-  REVERSAL: [...voidableCommands, "VOID"],
+  REVERSAL: [...undoable, "VOID"],
 };
 
 type Following = Pick<CompletionRequest, "command" | "originalExternalId" | "originalCommand">;
@@ -310,8 +312,8 @@ function requireReportable(partner: Partner | undefined): Partner {
   return partner;
 }
 
-/** The length of a chain: a PreAuth, its Complete, and the Void of that. */
-const wavesOfChain = 3;
+/** The length of a chain: a PreAuth, its Complete, the Void of that, and its Reversal. */
+const wavesOfChain = 4;
 
 /**
  * Splits into waves: first the items without an original in this call, then their follow-ups, and so on; settlements

@@ -89,9 +89,12 @@ describe("a reported settlement", () => {
     });
   });
 
-  test("finds what a Void voids by the switch's id, whichever was reported first", () => {
-    const voiding = held("VOID", { originalExternalId: one.externalId });
-    expect(compared([voiding, one, two], [entryOf(two)], { voidQuantity: "1" })).toBeUndefined();
+  test.each(["", " #SALE"])("finds what a Void or Reversal undoes by the switch's id%s, whichever was first", (key) => {
+    const sale = { ...one, externalId: `7${key}` };
+    const voiding = held("VOID", { originalExternalId: "7", externalId: "7 #VOID" });
+    expect(compared([voiding, sale, two], [entryOf(two)], { voidQuantity: "1" })).toBeUndefined();
+    const reversing = held("REVERSAL", { originalExternalId: "7", externalId: "7 #REVERSAL" });
+    expect(compared([sale, reversing, two], [entryOf(two)], { saleQuantity: "1" })).toBeUndefined();
   });
 
   test("counts what was reversed nowhere, and a Void that was reversed not at all", () => {

@@ -188,8 +188,11 @@ function count(counts: Map<string, number>, name: string | undefined, change: nu
   if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + change);
 }
 
-function nameExternally(ids: Map<string, string>, { externalId, id }: HeldTransaction): void {
-  if (externalId !== null) ids.set(externalId, id);
+/** By its key, and a Sale by its number too, to which the key may add the command. */
+function nameExternally(ids: Map<string, string>, { externalId, id, command }: HeldTransaction): void {
+  if (externalId === null) return;
+  ids.set(externalId, id);
+  if (isCharging(command) && externalId.endsWith(` #${command}`)) ids.set(externalId.slice(0, -command.length - 2), id);
 }
 
 /** @param fraction decimals for the ledger's amounts */
