@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createCipheriv, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodings } from "./encoding.ts";
@@ -92,6 +92,24 @@ describe("a sealed text", () => {
     const refusal = () => open(seal("text", jwe, first), jwe, [renamed]);
     expect(refusal).toThrow(expect.objectContaining({ reason: "unknown_key" }));
   });
+});
+
+test("aes-256-cbc: every byte of the padding counts, whatever its length", () => {
+  const cbc: Sealing = { cipher: "aes-256-cbc", encoding: "base64" };
+  const sealed = (plain: Buffer) => {
+    const iv = randomBytes(16);
+    const cipher = createCipheriv("aes-256-cbc", first.key, iv).setAutoPadding(false);
+    return Buffer.concat([iv, cipher.update(plain), cipher.final()]).toString("base64");
+  };
+  for (let length = 1; length <= 16; length += 1) {
+    const plain = Buffer.concat([Buffer.alloc(32 - length, "x"), Buffer.alloc(length, length)]);
+    expect(open(sealed(plain), cbc, [first]).text).toBe("x".repeat(32 - length));
+    for (let back = 1; back <= length; back += 1) {
+      const changed = Buffer.from(plain);
+      changed[32 - back] = length ^ 0x40;
+      expect(() => open(sealed(changed), cbc, [first]), `${length}, ${back}`).toThrow(NotAuthentic);
+    }
+  }
 });
 
 test("garbage of any kind is not authentic", () => {

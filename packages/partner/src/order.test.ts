@@ -105,9 +105,28 @@ describe("an IPN", () => {
     expect(orderAfter(sale, again, againVoid)).toEqual({ stale: false, latest: facts(sale), known: [] });
   });
 
-  it("and its Void are one chain, although the clock of the Void's instance is slightly behind", () => {
-    const early = sampleIpn({ command: "VOID", of: sale }, at(-60_000));
+  it("and its Void are one chain, although the clock of the Void's instance is an hour behind", () => {
+    const early = sampleIpn({ command: "VOID", of: sale }, at(-3_500_000));
     expect(orderAfter(sale, early)).toMatchObject({ stale: true, latest: facts(early) });
+  });
+
+  it("of another Sale is not of its chain, although a switch gave both one number", () => {
+    const another = sampleIpn({ command: "SALE", declined: "51" }, at(1_000));
+    expect(orderAfter(another, sale)).toEqual({ stale: false, latest: facts(another), known: [] });
+  });
+
+  it("of a Complete follows its PreAuth for days, and not one of that number that was voided", () => {
+    const options = { ...at(48 * hourMs), fields: "extended" } as const;
+    const late = sampleIpn({ command: "PREAUTH_COMPLETE", of: preAuth }, options);
+    const refused = sampleIpn({ command: "VOID", of: preAuth, declined: "91" }, at(1_000));
+    expect(orderAfter(late, preAuth, refused).known).toEqual([facts(preAuth), facts(refused)]);
+    expect(orderAfter(late, preAuth, cancel)).toEqual({ stale: false, latest: facts(late), known: [] });
+  });
+
+  it("gets the others in the order of their steps, also from records that are older than batchNo", () => {
+    const { batchNo: _, ...older } = facts(preAuth);
+    const order = orderOf(facts(completeVoid), [facts(complete), older]);
+    expect(order.known).toEqual([older, facts(complete)]);
   });
 
   it("with a switch's own id is ordered by its invoiceNo only", () => {

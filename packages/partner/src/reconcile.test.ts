@@ -249,6 +249,28 @@ describe("a finding", () => {
   });
 
   it.each([
+    ["a Void", { transaction_type: "VOID" }],
+    ["a Refund", { transaction_type: "REFUND" }],
+    ["a PreAuth", { command: "PREAUTH" }],
+  ])("is an entry that names %s: none is ever settled", (_, is) => {
+    const { transactions, settlement } = batchOf(sold(1));
+    const [sale] = transactions as [CardIpn];
+    const other = { ...sale, ...is, id: "o", reqId: randomUUID(), batchNo: "000007" };
+    const entry = { reqId: other.reqId, refNo: other.refId };
+    const { findings } = reconcile({ ...settlement, settlementList: [entry] }, [other]);
+    expect(findings).toContainEqual({ code: "settled_not_notified", entry });
+  });
+
+  it("trusts a Void that names its original more than its invoiceNo, which may have come twice", () => {
+    const { transactions, settlement } = batchOf(sold(2));
+    const [sale, voided] = transactions.map((one) => ({ ...one, invoiceNo: "000001", amount: "1.00" })) as CardIpn[];
+    const saleVoid = { ...voided, id: "v", transaction_type: "VOID", originalTransactionId: voided?.id };
+    const settlementList = settlement.settlementList.filter(({ reqId }) => reqId === sale?.reqId);
+    const { findings } = reconcile({ ...settlement, settlementList }, [sale, voided, saleVoid] as CardIpn[]);
+    expect(findings.filter(({ code }) => !/^(total|settlement_)/.test(code))).toEqual([]);
+  });
+
+  it.each([
     ["quantity", "settlement_inconsistent"],
     ["totalAmount", "settlement_inconsistent"],
     ["saleQuantity", "total_differs"],
