@@ -1,5 +1,5 @@
-import { describe, expect, test } from "vitest";
-import { duration, shownTime } from "./time.tsx";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { duration, localInput, momentOfInput, shownTime } from "./time.tsx";
 
 describe("a duration", () => {
   test.each([
@@ -21,6 +21,18 @@ test("a time is relative within the hour, and has its own day beyond today", () 
   expect(shownTime(now + 130_000, now)).toBe("in 2 min");
   expect(shownTime(now - 2 * 3_600_000, now)).toMatch(/^\d\d:00:00$/);
   expect(shownTime(now - 86_400_000, now)).toMatch(/21.* \d\d:00:00$/);
+});
+
+test("a moment is typed in the viewer's zone, and sent in UTC", () => {
+  const { TZ } = process.env;
+  process.env["TZ"] = "Asia/Ho_Chi_Minh";
+  onTestFinished(() => {
+    if (TZ === undefined) delete process.env["TZ"];
+    else process.env["TZ"] = TZ;
+  });
+  expect(localInput("2026-11-22T20:30:00.000Z")).toBe("2026-11-23T03:30");
+  expect(momentOfInput("2026-11-23T03:30")).toBe("2026-11-22T20:30:00.000Z");
+  expect([localInput(null), momentOfInput("")]).toEqual(["", null]);
 });
 
 test("a time of another year has its year, whether it is past or to come", () => {

@@ -31,6 +31,20 @@ const once = deduplicate(redisStore(new Redis({ path: process.argv[2] }), { leas
 await once(() => process.kill(process.pid, "SIGKILL"))(JSON.parse(process.argv[1]));
 `;
 
+it("has keys of its own, claims an IPN for a minute, and remembers it for 100 days, unless set otherwise", async () => {
+  const sent: string[][] = [];
+  const call = async (...args: string[]) => {
+    sent.push(args);
+    return [];
+  };
+  const { received } = sampleIpn();
+  expect(await deduplicate(redisStore({ call }))(() => undefined)(received)).toBe("processed");
+  const [claimed = [], confirmed = []] = sent;
+  expect(claimed.at(-1)).toBe("60000");
+  expect(confirmed.at(-1)).toBe(String(100 * 86_400_000));
+  for (const key of [...claimed.slice(3, 5), ...confirmed.slice(3, 5)]) expect(key).toMatch(/^paybell:ipn:\{/);
+});
+
 describe("in Redis", needed, () => {
   const ioredis = new Redis({ path: socket, lazyConnect: true });
   const nodeRedis = createClient({ socket: { path: socket, tls: false } });
