@@ -252,6 +252,23 @@ func TestCatchUpGivesPageAfterPage(t *testing.T) {
 	if cursors != "1SUCCESS2SUCCESS" || code(failure) != "cursor_expired" || asked[1] != "/v1/notifications?after=1 Bearer pb_x" {
 		t.Fatal(cursors, failure, asked)
 	}
+	folder, pages := t.TempDir(), 0
+	first, rotation := filepath.Join(folder, "paybell.json"), filepath.Join(folder, "rotation.json")
+	write(t, first, `{"encryptionKey":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",`+
+		`"signingKey":"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=","apiKey":"pb_old","baseUrl":"`+service.URL+`",`+
+		`"webhookSecret":"whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="}`)
+	write(t, rotation, `{"kind":"apiKey","secret":"pb_new","expiresOld":"2026-01-02T00:00:00Z"}`)
+	rotated, err := paybell.OpenKeys(first, rotation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers = []string{`{"items":[],"next":"2"}`}
+	for range paybell.CatchUp(context.Background(), "2", rotated, 30) {
+		pages++
+	}
+	if last := asked[len(asked)-1]; pages != 1 || last != "/v1/notifications?after=2&wait=30 Bearer pb_new" {
+		t.Fatal(pages, last)
+	}
 	item, _ := json.Marshal(map[string]any{"data": "AAAA", "headers": map[string]string{}})
 	answers = []string{fmt.Sprintf(`{"items":[%s],"next":"3"}`, item)}
 	for page, err := range paybell.CatchUp(context.Background(), "2", keys, 0) {

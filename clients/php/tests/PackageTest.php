@@ -209,6 +209,8 @@ final class PackageTest extends TestCase
         $this->assertSame(0640, fileperms($path) & 0777);
         $expected = ['encryptionKey' => [[...self::NEW, ...$times]]];
         $this->assertEquals($expected, json_decode(file_get_contents($rotation), true));
+        $rotated = Keys::of([...SAMPLE_KEYS, 'apiKey' => 'pb_old'], ['kind' => 'apiKey', 'secret' => 'pb_new']);
+        $this->assertSame('pb_new', $rotated->agreed['apiKey']);
     }
 
     public function testTheAnswerIs2xxOnlyWhenTheFunctionHasReturned(): void
@@ -293,15 +295,17 @@ final class PackageTest extends TestCase
             $item = [...json_decode($body, true), 'headers' => $headers];
             $answers[] = [200, ['items' => [$item], 'next' => (string) $at]];
         }
-        $answers[] = [200, ['items' => [], 'next' => '1']];
+        array_push($answers, ...array_fill(0, 2, [200, ['items' => [], 'next' => '1']]));
         $asked = $this->serve($answers, function (array $keys) use ($made): void {
             $found = [];
             foreach (catchUp('start', $keys) as $cursor => $items) {
                 $found[] = [$cursor, array_map(fn(Received $one) => $one->ipn->id, $items)];
             }
             $this->assertSame([['0', [$made[0][2]['id']]], ['1', [$made[1][2]['id']]], ['1', []]], $found);
+            $this->assertCount(1, [...catchUp(null, $keys, 5, 30)]);
         });
         $this->assertSame('/v1/notifications?limit=100&after=0 Bearer pb_x', $asked[1]);
+        $this->assertSame('/v1/notifications?limit=5&wait=30 Bearer pb_x', $asked[3]);
     }
 
     public function testTheServicesCodeAndTheRemedyArePassedOn(): void

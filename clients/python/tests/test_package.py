@@ -161,6 +161,8 @@ class Files(unittest.TestCase):
         self.assertNotIn("signingKeys", again)
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o640)
         self.assertEqual(json.loads(self.rotation.read_text()), {"encryptionKey": [{**times, **NEW}]})
+        rotated = Keys.of({**SAMPLE_KEYS, "apiKey": "pb_old"}, {"kind": "apiKey", "secret": "pb_new", **times})
+        self.assertEqual(rotated.api_key, "pb_new")
 
 
 class Handlers(unittest.TestCase):
@@ -235,12 +237,16 @@ class Pull(unittest.TestCase):
     def test_gives_page_after_page_until_nothing_is_left(self) -> None:
         made = [sample(), sample("settlement")]
         items = [{**json.loads(one.body), "headers": one.headers} for one in made]
-        keys, asked = self.serve(*[(200, {"items": [one], "next": str(at)}) for at, one in enumerate(items)])
+        answers = [(200, {"items": [one], "next": str(at)}) for at, one in enumerate(items)]
+        keys, asked = self.serve(*answers, *[(200, {"items": [], "next": "1"})] * 2)
         pages = catch_up("start", keys)
         self.assertEqual(next(pages).items[0].ipn, made[0].ipn)
         second = next(pages)
         self.assertEqual((second.items[0].ipn, second.cursor), (made[1].ipn, "1"))
         self.assertEqual(asked[1], "/v1/notifications?limit=100&after=0 Bearer pb_x")
+        self.assertEqual([page.items for page in pages], [[]])
+        self.assertEqual(len(list(catch_up(None, keys, page_max=5, wait_seconds=30))), 1)
+        self.assertEqual(asked[3], "/v1/notifications?limit=5&wait=30 Bearer pb_x")
 
     def test_a_page_with_an_ipn_that_is_refused_is_not_given(self) -> None:
         keys, _ = self.serve((200, {"items": [{"data": "AAAA", "headers": {}}], "next": "1"}))

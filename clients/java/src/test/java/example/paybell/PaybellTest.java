@@ -22,6 +22,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -280,6 +281,11 @@ final class PaybellTest {
             var expired = assertThrows(PaybellException.class, pages::hasNext);
             assertEquals("cursor_expired", expired.code());
             assertTrue(expired.remedy().contains("reconcile the gap"));
+            answers.addAll(List.of("{\"items\": [], \"next\": \"2\"}", "not asked for"));
+            var last = Paybell.catchUp("2", keys, Duration.ofSeconds(30)).iterator();
+            assertEquals("2", last.next().cursor());
+            assertFalse(last.hasNext());
+            assertEquals("/v1/notifications?limit=100&after=2&wait=30 Bearer pb_x", asked.get(3));
         } finally {
             server.stop(0);
         }
