@@ -39,14 +39,17 @@ async function expectRefused(service: WholeService, token: string, id: string): 
   expect(await verify(service)).toMatchObject({ changedRows: [{ table: "operators", id }] });
 }
 
-test("an operator that somebody wrote to the database is refused, alerted and named", async () => {
+test.each([
+  ["the MAC of another", "audit_seq, mac"],
+  ["no MAC", "NULL, NULL"],
+])("an operator that somebody wrote to the database with %s is refused, alerted and named", async (_, seal) => {
   const service = await start();
   const { id } = await added(service);
   const [token, forged] = [newOperatorToken(), "01a201e6-1bf7-73ed-8aa6-cf91ed000000"];
   await query(
     service,
     `INSERT INTO operators (id, name, role, token_hash, expires_at, audit_seq, mac)
-     SELECT $1, 'Eve', role, $2, expires_at, audit_seq, mac FROM operators WHERE id = $3`,
+     SELECT $1, 'Eve', role, $2, expires_at, ${seal} FROM operators WHERE id = $3`,
     [forged, hash("sha256", token, "buffer"), id],
   );
   await expectRefused(service, token, forged);

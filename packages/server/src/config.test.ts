@@ -194,6 +194,28 @@ describe("readConfig", () => {
     );
   });
 
+  test.each([
+    [{ PAYBELL_KAFKA_BROKERS: "a:1" }, "PAYBELL_KAFKA_TOPIC is required with PAYBELL_KAFKA_BROKERS"],
+    [
+      { PAYBELL_KAFKA_SASL: "PLAIN", PAYBELL_KAFKA_USER: "u" },
+      "PAYBELL_KAFKA_PASSWORD is required with PAYBELL_KAFKA_SASL",
+    ],
+    [
+      { PAYBELL_KAFKA_KEY_FILE: "key.pem" },
+      "PAYBELL_KAFKA_CERTIFICATE_FILE and PAYBELL_KAFKA_KEY_FILE are required together",
+    ],
+    [
+      { PAYBELL_KAFKA_TOPIC: "t", PAYBELL_KAFKA_DEAD_LETTER_TOPIC: "t" },
+      "PAYBELL_KAFKA_DEAD_LETTER_TOPIC must differ from PAYBELL_KAFKA_TOPIC",
+    ],
+    [
+      { PAYBELL_ALERT_MAIL_URL: "smtp://mail.example", PAYBELL_ALERT_MAIL_FROM: "a@x.example" },
+      "PAYBELL_ALERT_MAIL_TO is required with PAYBELL_ALERT_MAIL_URL",
+    ],
+  ])("%j is refused", (env, problem) => {
+    expect(problemsOf(env as NodeJS.ProcessEnv)).toEqual([problem]);
+  });
+
   test("a host of the acquirer is a name and a port, and needs its profile", () => {
     const env = { PAYBELL_ACQUIRER: "iso8583", PAYBELL_ACQUIRER_PROFILE: "profile.json" };
     const hosts = "first.bank.example:5000, [2001:db8::1]:5001,192.0.2.7:5002";

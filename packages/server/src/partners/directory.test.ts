@@ -154,6 +154,19 @@ describe("the directory", () => {
     expect(await directory.find(id)).toBeDefined();
   });
 
+  test("refuses when the database does not answer in time", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const { directory, states, add } = scene();
+    const { id, apiKey } = add();
+    const release = states.hold();
+    const asked = Promise.allSettled([directory.find(id), directory.findByApiKey(apiKey)]);
+    await vi.advanceTimersByTimeAsync(ageMaxMs);
+    const unavailable = { status: "rejected", reason: { code: "unavailable" } };
+    expect(await asked).toMatchObject([unavailable, unavailable]);
+    release();
+  });
+
   test("sees a change once it is notified of it, and never mistakes an earlier reading for it", async () => {
     const { directory, states, add, rename } = scene();
     const { id } = add();

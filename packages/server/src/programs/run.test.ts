@@ -123,7 +123,6 @@ test("one role for the schema and the service is warned of: at each start, and b
     expect(served.printed().includes("this role may change the schema")).toBe(warns);
 
     const checked = processOf(env);
-    // The tests' PostgreSQL runs without fsync, which is an error.
     await runCheck(checked, { json: true });
     const { findings } = JSON.parse(checked.printed()) as { findings: { what: string; level: string }[] };
     expect(findings.find(({ what }) => what === "permission")).toMatchObject({ level: warns ? "warning" : "ok" });
@@ -135,6 +134,13 @@ test("one role for the schema and the service is warned of: at each start, and b
   const checked = processOf({ DATABASE_URL: stored.serviceUrl, PAYBELL_MASTER_KEY: masterKey, PAYBELL_HOME: home });
   await runCheck(checked, { json: false });
   expect(checked.printed()).toContain("this role may change more than the service does, of notifications");
+  // The tests' PostgreSQL runs so.
+  expect(checked.printed()).toMatch(/^ERROR {4}fsync +is off: an accepted command can be lost$/m);
+  expect(checked.printed()).toMatch(/^ok {7}master key +fits this database$/m);
+  const otherKey = Buffer.alloc(32, 2).toString("base64");
+  const wrong = processOf({ DATABASE_URL: stored.serviceUrl, PAYBELL_MASTER_KEY: otherKey, PAYBELL_HOME: home });
+  expect(await runCheck(wrong, { json: false })).toBe(1);
+  expect(wrong.printed()).toMatch(/^ERROR {4}master key +does not fit this database$/m);
 });
 
 test("a start that hangs ends at the second signal", async () => {

@@ -77,6 +77,8 @@ describe("a view link", () => {
     expect((await opened.call("GET", "/v1/self")).status).toBe(401);
     expect((await open(link.token)).status).toBe(401);
     expect((await beside.call("GET", "/v1/self")).status).toBe(200);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 59 * 60_000 });
+    expect([(await open(link.token)).status, (await open(other.token)).status]).toEqual([401, 200]);
   });
 
   test("that somebody changed opens nothing", async () => {

@@ -6,6 +6,8 @@ import {
   type TestProvider,
 } from "../../../../../test/support/oidc-provider.ts";
 import { freePort } from "../../../../../test/support/ports.ts";
+import { readConfig } from "../../config.ts";
+import { OidcSignIn } from "../../operators/oidc.ts";
 import { HttpTestService, operatorToken } from "../service.fixture.ts";
 
 let provider: TestProvider;
@@ -62,6 +64,13 @@ class Browser {
     return { cookie: `paybell_all=${this.cookies.get("paybell_all") ?? ""}` };
   }
 }
+
+const settings = () => ({
+  oidcIssuer: provider.issuer,
+  oidcClientId,
+  oidcClientSecret,
+  consoleUrl,
+});
 
 const isCallback = (url: URL) => url.pathname === "/console/sign-in/callback";
 const whoIs = (browser: Browser) => service.call("GET", "/console/session", { key: null, headers: browser.session });
@@ -329,6 +338,16 @@ describe("a sign-in by OpenID is refused, and audited", () => {
     await provider.close();
     const browser = new Browser();
     await refused(() => browser.go("/console/sign-in"), "unreachable", browser);
+  });
+
+  test("while it cannot be read, and no longer", async () => {
+    let isAway = true;
+    const oidc = OidcSignIn.of({ ...readConfig({}), ...settings() }, (...asked) =>
+      isAway ? Promise.reject(new TypeError("fetch failed")) : fetch(...asked),
+    );
+    await expect(oidc?.begin()).rejects.toMatchObject({ reason: "unreachable" });
+    isAway = false;
+    expect((await oidc?.begin())?.url).toContain(provider.issuer);
   });
 
   test("with nothing of a code or a token in the log", async () => {

@@ -127,6 +127,23 @@ describe("the partner's notifications", () => {
     });
   });
 
+  const own = { limit: 100, reason: ["address_refused", "dns"] };
+  test.each([
+    ["GET", "notifications/search?reason=address_refused", undefined, ["search", own]],
+    [
+      "POST",
+      "redeliveries",
+      { filter: { state: "parked", reason: "address_refused" } },
+      ["redeliverMany", { state: "parked", reason: own.reason }, { to: "original" }],
+    ],
+    ["GET", "redeliveries/r", undefined, ["redelivery", "r"]],
+  ] as const)("%s /v1/%s is of its own alone", async (method, path, json, [what, asked, ...others]) => {
+    await service.call(method, `/v1/${path}`, json && { json });
+    const { id } = service.partner;
+    const ofPartner = typeof asked === "string" ? [asked, id] : [{ ...asked, partnerId: id }];
+    expect(service.asked.at(-1)).toEqual([what, ...ofPartner, ...others]);
+  });
+
   test("a test notification is created", async () => {
     const { status, body } = await service.call("POST", "/v1/test-notification");
     expect(status).toBe(202);

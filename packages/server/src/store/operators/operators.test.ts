@@ -26,5 +26,15 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
   expect(ids).toEqual(expect.arrayContaining([byAdmin.operator.id, operator.id]));
   expect(ids).not.toContain(over.operator.id);
   await store.used(operator.id);
+  await withAdmin(database.url, (client) => client.query("UPDATE operators SET last_used_at = '2026-01-31T00:00:00Z'"));
+  await store.used(operator.id);
+  const { lastUsedAt } = (await operators.list()).find(({ id }) => id === operator.id) ?? {};
+  expect(Number(lastUsedAt)).toBeGreaterThan(Date.UTC(2026, 1));
+  await withAdmin(database.url, (client) =>
+    client.query("UPDATE operators SET last_used_at = NULL WHERE subject IS NULL"),
+  );
   expect((await operators.list()).find(({ id }) => id === byAdmin.operator.id)).toMatchObject({ lastUsedAt: null });
+  // Revoking again keeps the first time.
+  const first = await operators.revoke(operator.id);
+  expect(await operators.revoke(operator.id)).toEqual(first);
 });

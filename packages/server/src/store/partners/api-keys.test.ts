@@ -156,6 +156,7 @@ test("when each was last used is kept to the minute, without a write for every c
       endApiKey: () => Promise.reject(new Error("not asked for")),
       apiKeyUsed: async (partnerId, usedId) => {
         writes += 1;
+        if (nowMs > 60_000) throw new Error("no database");
         await postgresPartners(connections).apiKeyUsed(partnerId, usedId);
       },
     },
@@ -165,6 +166,12 @@ test("when each was last used is kept to the minute, without a write for every c
   for (nowMs of [0, 30_000, 59_999, 60_000]) counting.used(id, keyId);
   await expect.poll(async () => (await keyOf(keyId))?.lastUsedAt).toEqual(expect.any(Date));
   expect(writes).toBe(2);
+  // One that could not be stored is stored with the next call.
+  for (nowMs of [120_000, 120_001]) {
+    counting.used(id, keyId);
+    await new Promise(setImmediate);
+  }
+  expect(writes).toBe(4);
 });
 
 test("one whose COMMIT had no answer is not said to be refused: it may exist", async () => {

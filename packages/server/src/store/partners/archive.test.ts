@@ -26,16 +26,28 @@ test("a partner that is enabled again during its deletion stays, with all that i
   }
 });
 
-test.each(["PENDING", "PARKED"])(
-  "a Reversal that is %s holds a deletion up: its card may be charged",
-  async (state) => {
-    const { id } = await registerPartner(bench.pool);
-    const { obstacles } = postgresPartnerArchive(bench);
-    await bench.pool.query("UPDATE partners SET updated_at = now() - interval '1 hour' WHERE id = $1", [id]);
-    expect(await obstacles(id)).toEqual([]);
-    const insert =
-      "INSERT INTO reversals (partner_id, transaction_id, tid, state) VALUES ($1, gen_random_uuid(), 'T', $2)";
-    await bench.pool.query(insert, [id, state]);
-    expect(await obstacles(id)).toEqual(["1 Reversals are not done"]);
-  },
-);
+const transaction = (more: string, values: string) => `
+  INSERT INTO transactions (partner_id, id, origin, command, req_id, chain_id, facts, ${more})
+  VALUES ($1, gen_random_uuid(), 'switch', 'SALE', 'r', gen_random_uuid(), '{"fields":{}}', ${values})`;
+const reversal = (state: string) => `
+  INSERT INTO reversals (partner_id, transaction_id, tid, state) VALUES ($1, gen_random_uuid(), 'T', '${state}')`;
+
+test.each([
+  ["1 Reversals are not done", reversal("PENDING")],
+  // Its card may be charged.
+  ["1 Reversals are not done", reversal("PARKED")],
+  ["1 commands are in flight", transaction("state", "'INIT'")],
+  ["1 reports wait", transaction("state, notify_at", "'SUCCESS', now()")],
+  [
+    "1 settlements are under way",
+    `INSERT INTO settlements (partner_id, id, kind, tid, batch_id)
+     VALUES ($1, gen_random_uuid(), 'SETTLEMENT', 'T', gen_random_uuid())`,
+  ],
+])("a deletion is held up: %s", async (why, insert) => {
+  const [{ id }, other] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
+  const { obstacles } = postgresPartnerArchive(bench);
+  await bench.pool.query("UPDATE partners SET updated_at = now() - interval '1 hour'");
+  expect(await obstacles(id)).toEqual([]);
+  await bench.pool.query(insert, [id]);
+  expect([await obstacles(id), await obstacles(other.id)]).toEqual([[why], []]);
+});

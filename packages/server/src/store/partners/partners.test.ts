@@ -179,6 +179,17 @@ describe("a partner", () => {
     expect(first[0]).toBeLessThan(first[1]);
     expect(first[1]).toBeLessThanOrEqual(second[0]);
     expect(Math.abs(second[1] - Date.now())).toBeLessThan(60_000);
+    // Whole, however long it was, up to the length of any useful schedule.
+    for (const [days, kept] of [
+      [399, 399],
+      [500, 400],
+    ] as const) {
+      await registry.setState(partner.id, "paused");
+      const stopped = "UPDATE partners SET pauses = '{}', stopped_at = now() - $2 * interval '1 day' WHERE id = $1";
+      await pool.query(stopped, [partner.id, days]);
+      await registry.setState(partner.id, "active");
+      expect((await pauses()).map(([from, to]) => Math.round((to - from) / 86_400_000))).toEqual([kept]);
+    }
   });
 
   test("that is paused, resumed or disabled is seen so at once where it was changed", async () => {
