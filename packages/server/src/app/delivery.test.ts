@@ -4,16 +4,21 @@ import { newId } from "../ids.ts";
 import { sampleNotification } from "../store/rows.fixture.ts";
 import { deliveryNotifier } from "./delivery.ts";
 
-test("a notification whose original has to be looked up is hinted by its queue alone, without its content", () => {
+test("a notification whose original has to be looked up is hinted by its queue alone, any other is offered, and pulls hear of both", () => {
   const hinted: Hint[] = [];
-  const offered: unknown[] = [];
+  const offered: { readonly id: string }[] = [];
+  const notified: string[] = [];
   const notifier = deliveryNotifier(
     { due: (hint) => void hinted.push(hint), offer: (delivery) => void offered.push(delivery) },
-    { notify: () => undefined },
+    { notify: (of) => void notified.push(of) },
   );
   const partnerId = newId<"partner">();
   const notification = sampleNotification(partnerId, newId<"transaction">());
   notifier.notify({ ...notification, originalId: null, originalExternalId: "sale 1" }, 1_700_000_000_000, 0);
   expect(hinted).toEqual([{ partnerId, queue: notification.queue }]);
   expect(offered).toEqual([]);
+  notifier.notify(notification, 1_700_000_000_000, 0);
+  expect(hinted).toHaveLength(1);
+  expect(offered).toMatchObject([{ id: notification.id, scheduleStartMs: 1_700_000_000_000 }]);
+  expect(notified).toEqual([partnerId, partnerId]);
 });

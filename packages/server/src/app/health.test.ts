@@ -4,7 +4,7 @@ import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { AcquirerWatch } from "../alerts/watches.ts";
 import { createMetrics } from "../metrics.ts";
-import { acquirerDetails, acquirerLinks, health, serviceStatusOf } from "./health.ts";
+import { acquirerDetails, acquirerLinks, health, registeredHealth, serviceStatusOf, settingsHealth } from "./health.ts";
 import { observeStatus, PartnerMetrics } from "./observation.ts";
 
 const acquirers = new Map([["acquirer", "simulator"]]);
@@ -25,7 +25,7 @@ function database() {
     status: {
       ping: () => count("ping", undefined),
       byPartner: () => count("byPartner", []),
-      count: () => count("pending", { count: 3, parked: 0, oldestMs: 0 }),
+      count: () => count("pending", { count: 3, parked: 2, oldestMs: 0 }),
       unownedShards: () => count("unowned", [1, 2, 3, 4, 5, 6, 7, 8, 9]),
     },
     counts: { counts: () => count("counts", { ...noCounts, reversalsParked: 7 }) },
@@ -65,6 +65,10 @@ test("however often the metrics and /readyz are read, the database is asked once
   const look = async () => {
     const [text, state] = await Promise.all([metrics.text(), health({ standing, leaseMs, acquirers })]);
     expect(text).toContain("paybell_notifications_pending 3");
+    expect(text).toContain("paybell_parked_notifications 2");
+    // Since 1970.
+    expect(text).toMatch(/^paybell_oldest_pending_seconds 1\d{9}\./m);
+    expect(text).toContain("paybell_partitions_ahead 14");
     expect(text).toContain("paybell_slots_in_use 5");
     expect(text).toContain('paybell_acquirer_links_in_use{acquirer="default"} 1');
     expect(text).toContain("paybell_queued_rows 33");
@@ -139,6 +143,21 @@ test("an instance whose lease is lost is not ready, and says so", async () => {
     ready: false,
     checks: { database: { ok: true }, lease: { ok: false, detail: "lost" } },
   });
+});
+
+test("an instance that stops is not ready", async () => {
+  const state = await health({ standing: database().standing, leaseMs, acquirers, isStopping: true });
+  expect(state).toMatchObject({ ready: false, checks: { lease: { ok: true }, stop: { ok: false } } });
+});
+
+test.each([
+  [-1, false, "warning: only -1 days are prepared"],
+  [0, true, "warning: only 0 days are prepared"],
+  [2, true, "warning: only 2 days are prepared"],
+  [3, true, "3 days are prepared"],
+])("with %i days of history prepared it is ready: %s, %s", async (days, ready, detail) => {
+  const standing = { ping: async () => undefined, daysAhead: async () => days };
+  expect(await health({ standing, leaseMs, acquirers })).toMatchObject({ ready, checks: { history: { detail } } });
 });
 
 test("an instance that runs commands stays ready while delivery is not fit, and says so", async () => {
@@ -221,4 +240,13 @@ test("each registered acquirer has its own state in /readyz, metrics and events"
   await watch.check();
   await watch.check();
   expect(recorded).toEqual([["acquirer_down", { acquirer: "second", detail: "host:5000: ECONNREFUSED" }]]);
+});
+
+test("an acquirer without a link is asked if there is one, and a registered one that is not open is not", () => {
+  const none = { ...several({}), of: () => ({}) as Acquirer };
+  expect(settingsHealth("none", none).health).toMatchObject({ ok: false });
+  expect(settingsHealth("simulator", several({ "": new SimulatedAcquirer() })).health).toMatchObject({ ok: true });
+  expect(settingsHealth("iso8583", several({ "": withHealth(() => down) })).health).toBe(down);
+  expect(registeredHealth("bank", several({ bank: withHealth(() => up) }))).toBe(up);
+  expect(registeredHealth("bank", none)).toMatchObject({ ok: false });
 });

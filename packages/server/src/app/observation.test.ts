@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
+import type { AttemptResult } from "../delivery/attempt.ts";
+import { acceptedAttempt, deliveryOf, failedAttempt } from "../delivery/delivery.fixture.ts";
 import { newId } from "../ids.ts";
 import { createMetrics } from "../metrics.ts";
-import { causeOf, PartnerMetrics, watchLoop } from "./observation.ts";
+import { causeOf, countAttempt, PartnerMetrics, watchLoop } from "./observation.ts";
 
 function counting(partnersMax: number) {
   const metrics = createMetrics();
@@ -9,6 +11,35 @@ function counting(partnersMax: number) {
   const lines = async () => (await metrics.text()).split("\n").filter((line) => line.startsWith("paybell_partner_"));
   return { partners: new PartnerMetrics(metrics, partnersMax), lines };
 }
+
+test("an attempt counts by its outcome, and its notification once it is accepted or parked", async () => {
+  const metrics = createMetrics();
+  onTestFinished(() => metrics.close());
+  const [id, startedAtMs] = [newId<"partner">(), 1_800_000_000_000];
+  const partners = new PartnerMetrics(metrics, 1);
+  const delivery = deliveryOf(id, { scheduleStartMs: startedAtMs - 2_000 });
+  const counted = (attempt: object, kind: AttemptResult["next"]["kind"]) =>
+    countAttempt(metrics, partners, delivery, {
+      attempt: { ...attempt, startedAtMs, durationMs: 500 },
+      next: { kind },
+    } as AttemptResult);
+  counted(failedAttempt, "retry");
+  counted(failedAttempt, "parked");
+  counted(acceptedAttempt, "accepted");
+  const lines = (await metrics.text()).split("\n").filter((line) => !/_bucket|^#| 0$/.test(line));
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'paybell_attempt_seconds_sum{outcome="status"} 1',
+      'paybell_attempts_failed_total{reason="status"} 2',
+      'paybell_notifications_parked_total{reason="status"} 1',
+      'paybell_notifications_accepted_total{command="SALE"} 1',
+      'paybell_delivery_seconds_sum{command="SALE"} 2.5',
+      `paybell_partner_attempts_failed_total{partner="${id}",reason="status"} 2`,
+      `paybell_partner_accepted_total{partner="${id}"} 1`,
+      `paybell_partner_delivery_seconds_sum{partner="${id}"} 2.5`,
+    ]),
+  );
+});
 
 const isGauge = (line: string) => line.includes("{") && !line.includes("_total{");
 

@@ -1,4 +1,8 @@
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { headerNames, webhookSignatureMatches } from "@paybell/contract";
+import { expect, onTestFinished, test } from "vitest";
 import type { NewEvent } from "../events.ts";
 import { lowestId, newId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification.ts";
@@ -12,9 +16,14 @@ const startMs = Date.parse("2026-11-25T10:00:00Z");
 const hourMs = 3_600_000;
 
 /** A partner's contact whose mails are kept, with a clock and a trouble of its own. */
-function bench(settings: Partial<PartnerSettings> = {}) {
-  const partner = partnerSnapshot({ name: "Shop", contactMails: ["ops@shop.example"], ...settings });
+function bench(settings: Partial<PartnerSettings> = {}, port?: number) {
+  const made = partnerSnapshot({ name: "Shop", contactMails: ["ops@shop.example"], ...settings });
+  // While its secret is rotated.
+  const webhook = [...made.keys.webhook, ...partnerSnapshot().keys.webhook];
+  const partner = { ...made, keys: { ...made.keys, webhook } };
   const state = {
+    settings: partner.settings,
+    looked: Promise.withResolvers<void>(),
     nowMs: startMs,
     trouble: null as TroubleView | null,
     became: "accepted" as NotificationState,
@@ -29,7 +38,7 @@ function bench(settings: Partial<PartnerSettings> = {}) {
   const messages = new PartnerMessages({
     troubles: { all: async () => (state.trouble === null ? [] : [state.trouble]), of: async () => state.trouble },
     stateOf: async () => state.became,
-    findPartner: async () => partner,
+    findPartner: async () => ({ ...partner, settings: state.settings }),
     store: {
       claim: async (_, kind) => {
         if (state.sent.has(kind) || state.givenUp.has(kind)) return undefined;
@@ -50,7 +59,12 @@ function bench(settings: Partial<PartnerSettings> = {}) {
         state.triedAtMs.clear();
       },
     },
-    connect: async () => Promise.reject(new Error("no URL is registered")),
+    connect: async () => {
+      if (port === undefined) throw new Error("no URL is registered");
+      const socket = connect(port, "127.0.0.1");
+      await once(socket, "connect");
+      return { socket, certificateEndsAt: undefined };
+    },
     mail: async (mail) => {
       if (state.refuses) return "not now";
       state.mails.push(mail);
@@ -58,7 +72,7 @@ function bench(settings: Partial<PartnerSettings> = {}) {
     },
     events: { record: (event) => void state.events.push(event) },
     clock: { nowMs: () => state.nowMs },
-    log: { warn: () => undefined },
+    log: { warn: () => state.looked.resolve() },
   });
   const look = async (afterMs: number) => {
     state.nowMs = startMs + afterMs;
@@ -80,7 +94,7 @@ function bench(settings: Partial<PartnerSettings> = {}) {
       ...more,
     };
   };
-  return { state, look, fail };
+  return { partner, messages, state, look, fail };
 }
 
 const failing = "notifications are not received";
@@ -124,6 +138,59 @@ test("nobody is told of a recovery when everything was parked, or before the old
   expect(state.sent.size).toBe(0);
 });
 
+test("a channel that is not the partner's any more hears nothing of the end", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  expect(await look(hourMs)).toEqual([failing]);
+  state.settings = { ...state.settings, contactMails: [], contactUrl: "https://shop.example/contact" };
+  state.trouble = null;
+  expect(await look(hourMs)).toEqual([]);
+  expect(state.sent.size).toBe(0);
+});
+
+test("a contact's URL has accepted a message once it answers 2xx; it is signed with every secret", async () => {
+  const taken: { readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
+  const statuses = [500, 404, 302, 204];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    taken.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
+    response.writeHead(statuses.shift() ?? 204).end();
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await once(server.close(), "close");
+  });
+  const contact = { contactMails: [], contactUrl: "https://shop.example/contact" };
+  const { partner, state, look, fail } = bench(contact, (server.address() as AddressInfo).port);
+  fail();
+  for (const sent of [0, 0, 0, 1, 1]) {
+    await look(hourMs);
+    expect(state.sent.size).toBe(sent);
+  }
+  expect(taken).toHaveLength(4);
+  const { headers, body } = taken[0] as (typeof taken)[number];
+  const [signature, id, atS] = [headerNames.signature, headerNames.id, headerNames.timestamp].map((name) =>
+    String(headers[name]),
+  ) as [string, string, string];
+  for (const { key } of partner.keys.webhook) {
+    expect(webhookSignatureMatches(signature, id, atS, body, [key])).toBe(true);
+  }
+});
+
+test("a look that fails does not end the watch", async () => {
+  const { messages, state } = bench();
+  Object.defineProperty(state, "trouble", {
+    get: () => {
+      throw new Error("the database is away");
+    },
+  });
+  messages.start();
+  await state.looked.promise;
+  await messages.stop();
+});
+
 test("a short schedule's parking is announced in its last quarter", async () => {
   const { look, fail } = bench({ retry: [hourMs / 1_000, hourMs / 1_000] });
   fail();
@@ -132,10 +199,12 @@ test("a short schedule's parking is announced in its last quarter", async () => 
   expect(await look(1.5 * hourMs)).toEqual([parking]);
 });
 
-test("a pause, which is the operator's, and a partner without a contact get none", async () => {
-  const paused = bench();
-  paused.fail({ because: "paused" });
-  expect(await paused.look(hourMs)).toEqual([]);
+test("a pause or disabling, which is the operator's, and a partner without a contact get none", async () => {
+  for (const because of ["paused", "disabled"] as const) {
+    const stopped = bench();
+    stopped.fail({ because });
+    expect(await stopped.look(hourMs)).toEqual([]);
+  }
   const unknown = bench({ contactMails: [] });
   unknown.fail();
   expect(await unknown.look(hourMs)).toEqual([]);
