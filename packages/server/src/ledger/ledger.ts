@@ -1,5 +1,4 @@
 import { notifiedCommands } from "@paybell/contract";
-import type { Logger } from "pino";
 import {
   type AcquirerAnswer,
   type AcquirerAway,
@@ -12,26 +11,24 @@ import {
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import type { CommandRequest, ReversalRequest } from "../commands/request.ts";
-import { beginReversal, succeedReversal } from "../commands/reversal.ts";
+import type { CommandRequest } from "../commands/request.ts";
 import { exemptDevice } from "../commands/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
-import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import { registeredUrl } from "../notification.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
-import { approvedCode, malfunctionCode } from "../response-codes.ts";
 import { CommandSlots } from "./command-slots.ts";
-import type { Completer } from "./completer.ts";
+import { InDoubt, type InDoubtParts } from "./in-doubt.ts";
+import { PartnerReversals, type PartnerReversalsParts } from "./partner-reversals.ts";
 import {
   type InitParts,
+  type MessageOf,
   type Procedure,
   procedureFor,
   refusedBy,
   resultOf,
-  reversalResult,
   toInit,
   toTransaction,
 } from "./procedure.ts";
@@ -40,18 +37,15 @@ import type { Settler } from "./settler.ts";
 import type { Begun, Init, Transaction, TransactionStore } from "./store.ts";
 import type { TerminalAcquirers } from "./terminal-acquirers.ts";
 
-export interface LedgerParts extends InitParts {
+export interface LedgerParts extends InitParts, InDoubtParts, PartnerReversalsParts {
   readonly transactions: TransactionStore;
-  readonly completer: Completer;
   readonly reversals: ReversalStore;
   readonly reverser: Pick<Reverser, "wake" | "stop">;
   readonly settler: Pick<Settler, "wake" | "stop">;
   /** Without any, commands are refused before anything is accepted. */
   readonly acquirers: Acquirers;
   readonly terminals: Pick<TerminalAcquirers, "of" | "reread">;
-  readonly lease: Pick<LeaseHolder, "current">;
   readonly clock: Clock;
-  readonly log: Logger;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
   readonly preAuthDays: number;
@@ -78,9 +72,6 @@ type LateAnswer = Pick<AcquirerAnswer, "responseCode" | "isDoubtful">;
 const answerGraceMs = 5_000;
 /** The time for which the repetition of a running command waits for its outcome. */
 const repeatWaitMs = 10_000;
-const takeOverRowsMax = 500;
-/** After a write failed. */
-const searchAfterMs = [0, 1_000, 3_000, 7_000, 15_000, 30_000, 60_000] as const;
 const notSent: AcquirerOutcome = { kind: "not_sent" };
 const pollMinMs = 10;
 const pollMaxMs = 250;
@@ -96,18 +87,21 @@ export class Ledger {
   readonly #running = new Map<TransactionId, Promise<Transaction>>();
   /** Commands whose INIT is being written. */
   readonly #beginning = new Set<TransactionId>();
-  /** Commands of dead instances, and own ones whose result could not be stored: they have not ended yet. */
-  readonly #inDoubt = new Map<TransactionId, Transaction>();
-  /** When to search for INITs that are this instance's without its knowledge. */
-  #searchesMs: readonly number[] = [];
+  readonly #inDoubt: InDoubt;
+  readonly #partnerReversals: PartnerReversals;
   readonly #slots: CommandSlots;
-  #stopping = false;
+  readonly #stopping = new AbortController();
   /** Settlements continue on another instance: nobody on this one waits for them. */
   #isHandedOver = false;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
     this.#slots = new CommandSlots(parts.commandsMax);
+    this.#partnerReversals = new PartnerReversals(parts, (begun) => this.#awaitSent(begun));
+    this.#inDoubt = new InDoubt(parts, {
+      running: () => [...this.#beginning, ...this.#running.keys()],
+      reverse: (partner, begun) => this.#partnerReversals.run(partner, begun),
+    });
   }
 
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
@@ -131,13 +125,14 @@ export class Ledger {
     await this.#requireValid(partner, request);
     if (this.#parts.acquirers.names().length === 0) throw new ServiceError("no_acquirer");
     const leaseId = this.#parts.lease.current();
-    const releaseSlot = leaseId === undefined || this.#stopping ? undefined : this.#slots.acquire(partner.id);
+    const releaseSlot =
+      leaseId === undefined || this.#stopping.signal.aborted ? undefined : this.#slots.acquire(partner.id);
     if (leaseId === undefined || releaseSlot === undefined) {
       throw new ServiceError("unavailable", "No more commands can be accepted now.", { retryAfterS: 1 });
     }
     const { begun, init, procedure } = await this.#begin(partner, request, leaseId).catch((error: unknown) => {
       releaseSlot();
-      if (!(error instanceof ServiceError)) this.#searchOwnLater();
+      if (!(error instanceof ServiceError)) this.#inDoubt.searchLater();
       throw error;
     });
     if (begun.outcome !== "begun") releaseSlot();
@@ -146,7 +141,7 @@ export class Ledger {
     const transaction = toTransaction(init, begun.facts, begun.createdAtMs);
     const { id } = transaction;
     const { around } = this.#parts;
-    const run = () => this.#execute(partner, transaction, request, procedure);
+    const run = () => this.#execute(partner, transaction, procedure);
     const running = (around === undefined ? run() : around(transaction, run)).finally(() => {
       this.#running.delete(id);
       releaseSlot();
@@ -156,8 +151,7 @@ export class Ledger {
     // the caller pay again under a new reqId.
     const outcome = running.catch((error: unknown) => {
       this.#parts.log.error({ err: error, transaction: id }, "the outcome of a command is not known");
-      // No other instance takes it over while the lease of this one lives.
-      if (!isRunBySettler(transaction)) this.#inDoubt.set(id, transaction);
+      if (procedure.askedBy !== "settler") this.#inDoubt.add(transaction);
       return undefined;
     });
     if (options.respondAsync) return { transaction, done: false };
@@ -227,56 +221,9 @@ export class Ledger {
     return message === undefined ? undefined : { field: "card.token", code: "unknown_test_card", message };
   }
 
-  /**
-   * Ends commands of dead instances, and own ones that nobody runs: as ERROR 96 in doubt, or as the partner's Reversal
-   * that was requested. Those that cannot be ended now belong to this instance, and the next call retries them.
-   * @returns how many there were
-   */
-  async takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
-    const leaseId = this.#parts.lease.current();
-    if (leaseId === undefined) return 0;
-    const nowMs = this.#parts.clock.monotonicMs();
-    if (this.#searchesMs.some((atMs) => atMs <= nowMs)) await this.#findOwn(leaseId, nowMs);
-    const taken = await this.#parts.transactions.takeOver(leaseId, takeOverRowsMax).catch((error: unknown) => {
-      this.#searchOwnLater();
-      throw error;
-    });
-    for (const transaction of taken) this.#inDoubt.set(transaction.id, transaction);
-    const inDoubt = [...this.#inDoubt.values()];
-    await Promise.all(inDoubt.map((transaction) => this.#endTaken(transaction, partnerOf)));
-    return inDoubt.length;
-  }
-
-  /** A write failed. It may have been committed, or may be yet: the server, or the network, may still have it. */
-  #searchOwnLater(): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    this.#searchesMs = searchAfterMs.map((afterMs) => nowMs + afterMs);
-  }
-
-  /** Finds INITs of this instance that it does not run, because the answer to a write was lost. */
-  async #findOwn(leaseId: LeaseId, nowMs: number): Promise<void> {
-    const known = () => [...this.#beginning, ...this.#running.keys(), ...this.#inDoubt.keys()];
-    const before = known();
-    this.#searchesMs = this.#searchesMs.filter((atMs) => atMs > nowMs);
-    const own = await this.#parts.transactions.initsOf(leaseId).catch((error: unknown) => {
-      this.#searchOwnLater();
-      throw error;
-    });
-    const running = new Set([...before, ...known()]);
-    for (const init of own) if (!running.has(init.id)) this.#inDoubt.set(init.id, init);
-  }
-
-  async #endTaken(taken: Transaction, partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<void> {
-    this.#inDoubt.delete(taken.id);
-    try {
-      const partner = await partnerOf(taken.partnerId);
-      if (partner === undefined) throw new Error(`There is no partner ${taken.partnerId}.`);
-      if (taken.command === "REVERSAL") await this.#reverse(partner, taken);
-      else await this.#endInDoubt(partner, taken, taken.runBy as LeaseId);
-    } catch (error) {
-      this.#inDoubt.set(taken.id, taken);
-      this.#parts.log.warn({ err: error, transaction: taken.id }, "a command in doubt could not be ended yet");
-    }
+  /** Ends what is in doubt, as {@link InDoubt.takeOver}. */
+  takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
+    return this.#inDoubt.takeOver(partnerOf);
   }
 
   /**
@@ -284,7 +231,7 @@ export class Ledger {
    * settlements are passed on after their current message, and the Reversals that were sent are answered.
    */
   async stop(): Promise<void> {
-    this.#stopping = true;
+    this.#stopping.abort();
     const handedOver = this.#parts.settler.stop().then(() => {
       this.#isHandedOver = true;
     });
@@ -381,29 +328,33 @@ export class Ledger {
     }
   }
 
-  async #execute(
-    partner: Partner,
-    begun: Transaction,
-    request: CommandRequest,
-    procedure: Procedure,
-  ): Promise<Transaction> {
+  async #execute(partner: Partner, begun: Transaction, procedure: Procedure): Promise<Transaction> {
     const startedMs = this.#parts.clock.monotonicMs();
-    const { command } = begun;
-    const ended =
-      command === "REVERSAL"
-        ? await this.#reverseUntilTaken(partner, begun, request as ReversalRequest)
-        : procedure.message === undefined
-          ? await this.#settle(begun)
-          : await this.#authorise(partner, begun, procedure.message);
-    this.#parts.metrics.commandSeconds.observe({ command }, (this.#parts.clock.monotonicMs() - startedMs) / 1_000);
+    const ended = await this.#ended(partner, begun, procedure);
+    const seconds = (this.#parts.clock.monotonicMs() - startedMs) / 1_000;
+    this.#parts.metrics.commandSeconds.observe({ command: begun.command }, seconds);
     return ended;
   }
 
-  async #authorise(
-    partner: Partner,
-    begun: Transaction,
-    message: NonNullable<Procedure["message"]>,
-  ): Promise<Transaction> {
+  async #ended(partner: Partner, begun: Transaction, procedure: Procedure): Promise<Transaction> {
+    switch (procedure.askedBy) {
+      case "ledger":
+        return this.#authorise(partner, begun, procedure.message);
+      case "settler":
+        this.#parts.settler.wake();
+        return this.#awaitSent(begun, () => this.#isHandedOver);
+      case "reverser":
+        return this.#partnerReversals.runUntilTaken(partner, begun, this.#stopping.signal);
+    }
+  }
+
+  /** The settler or the reverser has it, on this instance or another. */
+  async #awaitSent(begun: Transaction, isOver?: () => boolean): Promise<Transaction> {
+    const waitMs = this.#parts.acquirerTimeoutMs + answerGraceMs;
+    return (await this.#awaitEnd(begun.partnerId, begun.id, waitMs, isOver)) ?? begun;
+  }
+
+  async #authorise(partner: Partner, begun: Transaction, message: MessageOf): Promise<Transaction> {
     const leaseId = begun.runBy as LeaseId;
     // Without the lease, other instances may have reversed it already.
     const outcome = this.#parts.lease.current() === leaseId ? await this.#ask(begun, message) : notSent;
@@ -423,11 +374,11 @@ export class Ledger {
     } catch (error) {
       // A caller must not wait forever for a command whose result cannot be stored.
       this.#parts.log.error({ err: error, transaction: begun.id }, "the result of a command could not be stored");
-      return (await this.#endInDoubt(partner, begun, leaseId)) ?? begun;
+      return (await this.#inDoubt.end(partner, begun, leaseId)) ?? begun;
     }
   }
 
-  async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<AcquirerOutcome> {
+  async #ask(begun: Transaction, message: MessageOf): Promise<AcquirerOutcome> {
     const { acquirers, log } = this.#parts;
     try {
       const asked = await this.#withCard(begun, message(begun.facts));
@@ -496,92 +447,16 @@ export class Ledger {
         return;
       } catch (error) {
         log.error({ err: error, transaction: id }, "a Reversal could not be repeated");
-        if (this.#stopping) return;
+        if (this.#stopping.signal.aborted) return;
       }
       await new Promise((resolve) => setTimeout(resolve, reverseAgainMs));
     }
   }
-
-  async #endInDoubt(partner: Partner, begun: Transaction, leaseId: LeaseId): Promise<Transaction | undefined> {
-    const { completer, log, reverser } = this.#parts;
-    const result = resultOf(begun, { kind: "in_doubt" }, partner);
-    const ended = await completer.complete(begun, result, leaseId);
-    // It has ended in another way, or is another instance's.
-    if (ended === undefined) return undefined;
-    log.warn({ transaction: begun.id }, "a command in doubt ended as ERROR 96");
-    completer.record(begun, "in_doubt", { command: begun.command });
-    if (result.reversal) reverser.wake();
-    return ended;
-  }
-
-  /** The settler runs it, on this instance or another. */
-  async #settle(begun: Transaction): Promise<Transaction> {
-    this.#parts.settler.wake();
-    const waitMs = this.#parts.acquirerTimeoutMs + answerGraceMs;
-    return (await this.#awaitEnd(begun.partnerId, begun.id, waitMs, () => this.#isHandedOver)) ?? begun;
-  }
-
-  /**
-   * While this instance lives, no other runs this REVERSAL. So failures, such as an unavailable database, are retried
-   * until it is stored or others take it over.
-   */
-  async #reverseUntilTaken(partner: Partner, begun: Transaction, request: ReversalRequest): Promise<Transaction> {
-    for (;;) {
-      try {
-        return await this.#reverse(partner, begun, request);
-      } catch (error) {
-        if (this.#stopping || this.#parts.lease.current() !== begun.runBy) throw error;
-        this.#parts.log.error({ err: error, transaction: begun.id }, "a REVERSAL failed, and is tried again");
-      }
-      await new Promise((resolve) => setTimeout(resolve, reverseAgainMs));
-    }
-  }
-
-  /**
-   * Runs a partner's REVERSAL: a running command ends as if it had timed out, a successful one goes to the reverser.
-   */
-  async #reverse(partner: Partner, begun: Transaction, request?: ReversalRequest): Promise<Transaction> {
-    const { completer, reversals, reverser, transactions } = this.#parts;
-    const leaseId = begun.runBy as LeaseId;
-    if (begun.originalId === null) {
-      const start = { id: begun.id, atMs: begun.createdAtMs };
-      const facts = begun.facts.kind === "system" ? begun.facts : request && beginReversal(request, undefined, start);
-      if (facts === undefined) throw new Error("A REVERSAL is a system command.");
-      return (await completer.complete(begun, succeedReversal(facts), leaseId)) ?? begun;
-    }
-    for (;;) {
-      const original = await transactions.find(begun.partnerId, begun.originalId);
-      if (original === undefined) throw new Error(`There is no transaction ${begun.originalId} to reverse.`);
-      const end = reversalEndOf(original);
-      if (original.state === "INIT" && original.runBy !== null) {
-        const result = resultOf(original, { kind: "no_answer" }, partner, begun.id);
-        if ((await completer.complete(original, result, original.runBy)) === undefined) continue;
-      } else if (end !== undefined) {
-        return (await completer.complete(begun, reversalResult(begun, end), leaseId)) ?? begun;
-      } else {
-        await reversals.queue(begun.partnerId, original.id, begun.id);
-      }
-      reverser.wake();
-      return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
-    }
-  }
-}
-
-/** How a REVERSAL of it ends without a Reversal; undefined: one is needed, or under way. */
-function reversalEndOf({ state, reversal }: Transaction): Parameters<typeof reversalResult>[1] | undefined {
-  if (reversal === "done" || (state === "ERROR" && reversal === null)) {
-    return { state: "DONE", responseCode: approvedCode };
-  }
-  return reversal === "stands" ? { state: "PARKED", responseCode: malfunctionCode } : undefined;
 }
 
 function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transaction {
   const emv = outcome.kind === "answered" ? outcome.answer.emv : undefined;
   return emv === undefined ? ended : { ...ended, emv };
-}
-
-function isRunBySettler({ command }: Pick<Transaction, "command">): boolean {
-  return command === "SETTLEMENT" || command === "BATCH_UPLOAD";
 }
 
 function movesMoney({ command }: Pick<Transaction, "command">): boolean {

@@ -34,14 +34,20 @@ import type { Begun, Init, Transaction } from "./store.ts";
 
 type Facts = Transaction["facts"];
 
-/** The parts of running one command: its terminal numbers, its preconditions, and the function that runs it. */
-export interface Procedure extends Pick<Init, "tid" | "mid" | "takes" | "amountMinor" | "currency" | "refusal"> {
+/** The message of a command to the acquirer, by its facts at INIT. */
+export type MessageOf = (begun: Facts) => AcquirerMessage;
+
+/** Who asks the acquirer. */
+type Asked = { readonly askedBy: "ledger"; readonly message: MessageOf } | { readonly askedBy: "settler" | "reverser" };
+
+/** The parts of running one command: its terminal numbers, its preconditions, and who asks the acquirer. */
+export type Procedure = Asked & Preparation;
+
+interface Preparation extends Pick<Init, "tid" | "mid" | "takes" | "amountMinor" | "currency" | "refusal"> {
   readonly callBackUrl: string | null;
   /** Null for a command without a card. */
   readonly card: Card | null;
   begin(terminal: TerminalSequence): Facts;
-  /** The message to the acquirer; undefined if the settler or the reverser sends it. */
-  readonly message: ((begun: Facts) => AcquirerMessage) | undefined;
 }
 
 export interface ProcedureContext {
@@ -92,6 +98,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
     card,
     refusal: onTerminal({ mid, entersBatchWith: entersBatch ? currency : null, money: true }),
     begin: (terminal) => beginSale(request, terminal, start),
+    askedBy: "ledger",
     message: (begun) => ({
       command,
       ...numbersOf(begun),
@@ -126,6 +133,7 @@ function followUpProcedure(request: FollowUpRequest, context: ProcedureContext):
         money: true,
       })(terminal),
     begin: (terminal) => beginFollowUp(request, cardOf(original), terminal, start, elsewhere(terminal)),
+    askedBy: "ledger",
     message: (begun) => ({
       command,
       ...numbersOf(begun),
@@ -151,7 +159,7 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
       const facts = beginSettlement(request, terminal, start);
       return { ...facts, fields: { ...facts.fields, traceNo: terminal.traceNo } };
     },
-    message: undefined,
+    askedBy: "settler",
   };
 }
 
@@ -167,7 +175,7 @@ function reversalProcedure(request: ReversalRequest, context: ProcedureContext):
     takes: { ...takesNumbers, traceNo: false },
     refusal: (_, state) => refusalBy(undefined, state, { command: "REVERSAL", amountMinor: null, context }),
     begin: () => beginReversal(request, reversed, start),
-    message: undefined,
+    askedBy: "reverser",
   };
 }
 
@@ -182,7 +190,9 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
     // An upload during a settlement would upload what is being counted.
     refusal: onTerminal({ mid, entersBatchWith: null, money: uploads, settles: uploads }),
     begin: (terminal) => beginTerminalCommand(request, terminal, start),
-    message: uploads ? undefined : (begun) => ({ command: "LOGON", ...headerOf(begun.fields) }),
+    ...(uploads
+      ? { askedBy: "settler" }
+      : { askedBy: "ledger", message: (begun) => ({ command: "LOGON", ...headerOf(begun.fields) }) }),
   };
 }
 
