@@ -5,22 +5,26 @@ import { planned } from "../database/statement.ts";
 
 // The end of trouble is told only to those who were told of it. The lock orders it after a deletion by an instance that
 // has told it already: its rows are gone then.
-const claim = planned<{ id: string }>(`
+const begin = planned<{ id: string }>(`
   WITH told AS (
     SELECT FROM partner_messages
     WHERE partner_id = $1 AND channel = $3 AND kind <> 'recovered' AND sent_at IS NOT NULL FOR UPDATE)
-  INSERT INTO partner_messages AS m (partner_id, kind, channel, id, notification_id, claimed_until)
+  INSERT INTO partner_messages (partner_id, kind, channel, id, notification_id, claimed_until)
   SELECT p.id, $2, $3, $4, $5, now() + $6 * interval '1 s' FROM partners p
   WHERE p.id = $1 AND ($2 <> 'recovered' OR EXISTS (SELECT FROM told))
-  ON CONFLICT (partner_id, kind, channel) DO UPDATE SET claimed_until = excluded.claimed_until
-  WHERE m.sent_at IS NULL AND m.claimed_until < now()
-  RETURNING m.id`);
+  ON CONFLICT (partner_id, kind, channel) DO NOTHING
+  RETURNING id`);
+// A statement of its own: Citus refuses now() in the condition of an ON CONFLICT.
+const repeat = planned<{ id: string }>(`
+  UPDATE partner_messages SET claimed_until = now() + $4 * interval '1 s'
+  WHERE partner_id = $1 AND kind = $2 AND channel = $3 AND sent_at IS NULL AND claimed_until < now()
+  RETURNING id`);
 
 export function postgresPartnerMessages(pool: Pool): PartnerMessageStore {
   return {
     async claim(partnerId, kind, channel, notificationId, leaseS) {
-      const values = [partnerId, kind, channel, newId(), notificationId, leaseS];
-      return (await claim.first(pool, values))?.id;
+      const begun = await begin.first(pool, [partnerId, kind, channel, newId(), notificationId, leaseS]);
+      return (begun ?? (await repeat.first(pool, [partnerId, kind, channel, leaseS])))?.id;
     },
 
     async sent(partnerId, kind, channel) {
