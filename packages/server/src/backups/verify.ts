@@ -56,7 +56,7 @@ const segmentName = /^[0-9A-F]{24}$/;
  *
  * @throws BackupError if one is missing or cut off: a restore would end before it
  */
-async function readArchive(
+export async function readArchive(
   folder: string,
   { timeline, startLsn, walSegmentBytes }: Pick<BackupManifest, "timeline" | "startLsn" | "walSegmentBytes">,
 ): Promise<ArchiveState> {

@@ -117,6 +117,10 @@ export class HttpTestService {
       ...options.env,
     });
     this.ruleMinutes = config.keyProposalMinutes;
+    const why = { reason: "dns", httpStatus: null } as const;
+    const who = { partnerId: this.partner.id, partnerName: "Shop", notificationId: newId<"notification">() };
+    const times = { since: null, nextAttemptAt: null, parkingAt: null };
+    const trouble = { ...who, ...why, ...times, because: "retry", waiting: 1 } as const;
     const parts: HttpDependencies = {
       config,
       log: createLog("debug", { write: (line) => (this.logged += line) }),
@@ -195,14 +199,23 @@ export class HttpTestService {
       notifications: fake(this.#notifications()),
       endWaits: () => this.#waits.resolve(),
       overview: new Overviews({
-        figures: { read: async () => [], failing: async () => [], failures: async () => [] },
+        figures: {
+          read: async () => [],
+          failing: async () => [],
+          failures: async (id) => (id === this.partner.id ? [{ ...why, attempts: 1, lastAtMs: 0 }] : []),
+        },
         standing: {
           counts: async () => {
             return { parked: 0, tripped: 0, reversalsParked: 0, reversalsPending: 0, settlementsWaiting: 0 };
           },
         },
         pending: async () => ({ count: 0, oldestMs: undefined }),
-        troubles: { all: async () => [], of: async () => null, parked: async () => [], parkedOf: async () => null },
+        troubles: {
+          all: async () => [],
+          of: async (id) => (id === this.partner.id ? trouble : null),
+          parked: async () => [],
+          parkedOf: async (id) => (id === this.partner.id ? { ...trouble, parked: 1, acceptedAt: null } : null),
+        },
         nowMs: () => Date.now(),
       }),
       endpoints: this.#endpoints(),

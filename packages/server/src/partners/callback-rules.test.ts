@@ -42,6 +42,18 @@ describe("a callback URL", () => {
     expect(callbackUrlProblem("callBackUrl", url, production)).toMatchObject({ field: "callBackUrl", code });
   });
 
+  test.each([
+    ["https://partner.example/ipn", [443], true],
+    ["https://partner.example/ipn", [80, 8443], false],
+    ["https://partner.example:8443/ipn", [443, 8443], true],
+    ["https://partner.example:8443/ipn", [443], false],
+    ["http://partner.example/ipn", [80], true],
+    ["http://partner.example/ipn", [443], false],
+  ])("%s, where the ports are %j: %s", (url, callbackPorts, isRight) => {
+    const problem = callbackUrlProblem("callBackUrl", url, { sandbox: true }, { callbackPorts });
+    expect(problem?.code).toBe(isRight ? undefined : "invalid_callback_url");
+  });
+
   test("shows nobody the password in it", () => {
     const problem = callbackUrlProblem("callBackUrl", "https://user:hunter2@partner.example/", production);
     expect(JSON.stringify(problem)).not.toContain("hunter2");

@@ -1,6 +1,6 @@
 import dns from "node:dns";
 import { EventEmitter, once } from "node:events";
-import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -107,6 +107,7 @@ test("one role for the schema and the service is warned of: at each start, and b
   onTestFinished(() => stored.drop());
   const home = await mkdtemp(join(tmpdir(), "paybell-run-"));
   onTestFinished(() => rm(home, { recursive: true }));
+  const tokens = new Set<string>();
   for (const [url, warns] of [
     [stored.url, true],
     [stored.url, true],
@@ -120,6 +121,7 @@ test("one role for the schema and the service is warned of: at each start, and b
     await Promise.race([served.prints('"msg":"ready"'), ended]);
     served.signal("SIGTERM");
     expect(await ended, served.printed()).toBe(0);
+    tokens.add(await readFile(join(home, "operator.token"), "utf8"));
     expect(served.printed().includes("this role may change the schema")).toBe(warns);
 
     const checked = processOf(env);
@@ -127,6 +129,9 @@ test("one role for the schema and the service is warned of: at each start, and b
     const { findings } = JSON.parse(checked.printed()) as { findings: { what: string; level: string }[] };
     expect(findings.find(({ what }) => what === "permission")).toMatchObject({ level: warns ? "warning" : "ok" });
   }
+  // The operator's token is made once, and kept.
+  expect([...tokens]).toEqual([expect.stringMatching(/^[\w-]{43}\n$/)]);
+  expect(((await stat(join(home, "operator.token"))).mode & 0o777).toString(8)).toBe("600");
   const role = await withAdmin(stored.serviceUrl, async (service) => {
     return (await service.query<{ role: string }>("SELECT current_user AS role")).rows[0]?.role;
   });
@@ -141,6 +146,14 @@ test("one role for the schema and the service is warned of: at each start, and b
   const wrong = processOf({ DATABASE_URL: stored.serviceUrl, PAYBELL_MASTER_KEY: otherKey, PAYBELL_HOME: home });
   expect(await runCheck(wrong, { json: false })).toBe(1);
   expect(wrong.printed()).toMatch(/^ERROR {4}master key +does not fit this database$/m);
+});
+
+test("partners and operators do not share a port", async () => {
+  const ports = { PAYBELL_PORT: String(await freePort()) };
+  const env = { ...ports, PAYBELL_OPERATOR_PORT: ports.PAYBELL_PORT, PAYBELL_MASTER_KEY: masterKey };
+  const served = processOf({ ...env, DATABASE_URL: databaseUrl });
+  expect(await runServe(served)).toBe(1);
+  expect(served.printed()).toContain("PAYBELL_OPERATOR_PORT must differ from PAYBELL_PORT");
 });
 
 test("a start that hangs ends at the second signal", async () => {

@@ -71,6 +71,8 @@ describe("a session", () => {
     expect((await pause({ cookie: pair })).body).toMatchObject({ status: 403, code: "csrf" });
     expect((await pause({ cookie: pair, "paybell-csrf": `${csrf}x` })).body).toMatchObject({ code: "csrf" });
     expect((await pause({ cookie: pair, "paybell-csrf": csrf })).status).toBe(200);
+    const signOut = await service.call("DELETE", "/console/session", { key: null, headers: { cookie: pair } });
+    expect(signOut.body).toMatchObject({ code: "csrf" });
   });
 
   test("ends with its time, and with a changed cookie", async () => {

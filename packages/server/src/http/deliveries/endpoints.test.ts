@@ -23,6 +23,15 @@ describe("the partner's endpoints", () => {
     expect((await service.call("GET", "/operator/v1/endpoints")).body).toMatchObject({
       items: [{ lastReason: "dns" }],
     });
+    const reason = "address_refused";
+    const backlog = await service.call("GET", "/v1/backlog");
+    expect(backlog.body).toMatchObject({ trouble: { reason }, parkedBecause: { reason } });
+    expect((await service.call("GET", "/v1/figures")).body).toMatchObject({ failures: [{ reason }] });
+    const { id } = service.partner;
+    const seen = await service.call("GET", `/operator/v1/partners/${id}/figures`);
+    expect(seen.body).toMatchObject({ failures: [{ reason: "dns" }] });
+    const others = await service.call("GET", "/v1/figures", { key: otherApiKey });
+    expect(others.body).toMatchObject({ failures: [] });
   });
 
   test.each([

@@ -111,6 +111,15 @@ test("entries whose time is over are dropped, and the chain goes on from the las
   expect(JSON.parse(latest?.after ?? "")).toMatchObject({ entries: 20 });
   expect(await verifyAudit(audit)).toEqual({ entries: 3, from: 21, hash: latest?.hash });
   expect(before).toMatchObject({ entries: 22, from: 1 });
+  // One that was noted before it was dropped is no longer compared, and any that is there still is.
+  for (const [seq, hash, isMissed] of [
+    [5, "dropped", false],
+    [22, before.hash, false],
+    [22, "another", true],
+    [24, latest?.hash ?? "", true],
+  ] as const) {
+    expect((await verifyAudit(audit, { expect: { seq, hash } })).unexpected, String(seq)).toBe(isMissed || undefined);
+  }
   await expect(connections.pool.query("DELETE FROM audit WHERE seq = 21")).rejects.toThrow("append-only");
 });
 

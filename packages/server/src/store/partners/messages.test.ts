@@ -61,6 +61,28 @@ test("a recovery is told once, and only where the trouble was told", async () =>
   expect(await claim("recovered")).toBeUndefined();
 });
 
+test("each channel is told, and forgotten, for itself, and so is each kind", async () => {
+  const onWebhook = (kind: "failing" | "parking") => messages.claim(partner, kind, "webhook", null, 300);
+  const informed = async () =>
+    (await messages.informed()).filter(({ partnerId }) => partnerId === partner).map(({ channel }) => channel);
+  await claim("failing");
+  await onWebhook("failing");
+  await messages.sent(partner, "failing", "mail");
+  expect(await informed()).toEqual(["mail"]);
+  await pool.query("UPDATE partner_messages SET claimed_until = '-infinity' WHERE partner_id = $1", [partner]);
+  expect([await claim("failing"), await onWebhook("failing")]).toEqual([undefined, expect.any(String)]);
+  await messages.sent(partner, "failing", "webhook");
+  expect(await onWebhook("parking")).toBeDefined();
+  expect(await informed()).toEqual(["mail", "webhook"]);
+  await messages.giveUp(partner, "parking", "webhook");
+  expect((await messages.informed()).filter(({ partnerId }) => partnerId === partner)).toMatchObject([
+    { channel: "mail", isInformed: true },
+    { channel: "webhook", isInformed: true },
+  ]);
+  await messages.forget(partner, "webhook");
+  expect(await informed()).toEqual(["mail"]);
+});
+
 test("an instance that finds the end while another one forgets it tells nothing", async () => {
   await claim("failing");
   await messages.sent(partner, "failing", "mail");
