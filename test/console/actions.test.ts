@@ -278,6 +278,41 @@ test("an operator gives a command a URL of its own, sees at the field why one is
   expect(await urlsOf()).toEqual({});
 });
 
+test("an operator pauses and resumes a partner, closes a circuit, and revokes a colleague's token", async () => {
+  const partner = await service.register({ name: "Stopping" });
+  const read = async (path: string) => (await service.operator("GET", `/operator/v1/${path}`)).body;
+  const stateOf = async () => (await read(`partners/${partner.id}`))["state"];
+  const page = await browser.open(`/partners/${partner.id}`);
+  const press = async (name: string) => {
+    await page.getByRole("button", { name }).first().click();
+    await page.getByRole("dialog").getByRole("button", { name }).click();
+  };
+  await press("Pause deliveries");
+  await expect.poll(stateOf).toBe("paused");
+  await page.getByRole("button", { name: "Resume deliveries" }).click();
+  await expect.poll(stateOf).toBe("active");
+
+  partner.server.answersAlways(410);
+  await partner.run(sale());
+  const circuits = async () => {
+    const { items } = await read(`endpoints?partner=${partner.id}`);
+    return (items as readonly { state: string }[]).map(({ state }) => state);
+  };
+  await expect.poll(circuits).toEqual(["gone"]);
+  partner.server.answersAlways(204);
+  await page.goto(`${browser.baseUrl}/console/partners/${partner.id}?tab=endpoints`);
+  await page.getByRole("button", { name: "Close the circuit" }).click();
+  await expect.poll(circuits).toEqual(["closed"]);
+
+  const { body } = await service.operator("POST", "/operator/v1/operators", { name: "Cleo", role: "viewer" });
+  await page.goto(`${browser.baseUrl}/console/operators`);
+  await page.getByRole("row", { name: /Cleo/ }).getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  const statusOf = async (token: unknown) =>
+    (await service.operator("GET", "/operator/v1/partners", undefined, String(token))).status;
+  await expect.poll(() => statusOf(body["token"])).toBe(401);
+});
+
 test("acquirers are listed with their state, and what they have left in doubt", async () => {
   const page = await browser.open("/acquirers");
   await page.getByText("Can be asked").waitFor();

@@ -127,6 +127,7 @@ describe("an IPN", () => {
     const { batchNo: _, ...older } = facts(preAuth);
     const order = orderOf(facts(completeVoid), [facts(complete), older]);
     expect(order.known).toEqual([older, facts(complete)]);
+    expect(orderOf(facts(complete), [older]).known).toEqual([older]);
   });
 
   it("with a switch's own id is ordered by its invoiceNo only", () => {

@@ -66,7 +66,7 @@ function OwnMoved({ id }: { readonly id: string }) {
 }
 
 /** By its own state, by those that refer to it, and by its batch. */
-function movedInWords(
+export function movedInWords(
   one: Pick<LinkedTransaction, "command" | "state" | "isoResponseCode" | "reversal">,
   followers: readonly Pick<LinkedTransaction, "command" | "state">[],
   batch: Batch | null,
