@@ -34,20 +34,18 @@ export interface BacklogResult extends BacklogPlan {
   readonly grown: readonly GrownStatement[];
 }
 
-/** Settings of PostgreSQL: statements are measured only where a database asks for it, because that costs each row. */
-export const statementSettings = {
-  shared_preload_libraries: "pg_stat_statements",
-  "pg_stat_statements.track": "none",
-} as const;
-
 /** Below this share of the whole time, and below this difference, a statement's mean says nothing. */
 const visibleShare = 0.01;
 const visibleMs = 0.2;
 const grownBy = 1.5;
 
+/** A service that sends when it is asked to, and its database. */
 interface Drained {
   readonly service: BenchService;
-  readonly rows: BacklogRows;
+  /** Makes so many more due, of all partners alike. */
+  add(rows: number): Promise<void>;
+  /** Accepted a second, round by round. */
+  readonly perS: number[];
 }
 
 /** Two databases, one with hardly anything pending and one with a great deal, drained in turns. */
@@ -64,50 +62,56 @@ export async function measureBacklog(
   const few = await openDrained("backlog-few", around, cleanup, server);
   const many = await openDrained("backlog-many", around, cleanup, server);
   note(`backlog: writing ${plan.pending} pending notifications`);
-  await many.rows.add(plan.pending);
+  await many.add(plan.pending);
   // Otherwise its last rows would be drained with fewer and fewer POSTs in flight.
-  await few.rows.add(plan.rowsPerRound / 4);
-  const ratesOf = new Map<Drained, number[]>([
-    [few, []],
-    [many, []],
-  ]);
+  await few.add(plan.rowsPerRound / 4);
   for (let round = 0; round <= plan.rounds; round += 1) {
     if (round === 1) await server.query("SELECT pg_stat_statements_reset()");
-    for (const [one, rates] of ratesOf) {
-      await one.rows.add(plan.rowsPerRound);
-      const { count, elapsedMs } = await one.service.process.ask("drain", { rows: plan.rowsPerRound });
-      if (round > 0) rates.push((count / elapsedMs) * 1_000);
+    for (const { service, add, perS } of [few, many]) {
+      await add(plan.rowsPerRound);
+      const drainedPerS = await service.process.ask("drain", plan.rowsPerRound);
+      if (round > 0) perS.push(drainedPerS);
     }
     note(round === 0 ? "backlog: warmed up" : `backlog: round ${round} of ${plan.rounds}`);
   }
-  const [fewRates = [], manyRates = []] = ratesOf.values();
   const statements = await compareStatements(server);
-  const [fewHeld = Number.NaN, manyHeld = Number.NaN] = await Promise.all(
-    [few, many].map(async ({ service }) => (await service.process.ask("standing", undefined)).memory.rss),
-  );
+  const heldBy = async ({ service }: Drained) => (await service.process.ask("standing", undefined)).memory.rss;
   return {
     ...plan,
-    fewPerS: spread(fewRates),
-    manyPerS: spread(manyRates),
-    manyOfFew: spread(manyRates.map((rate, round) => rate / (fewRates[round] ?? Number.NaN))),
-    memoryGrowth: manyHeld - fewHeld,
+    fewPerS: spread(few.perS),
+    manyPerS: spread(many.perS),
+    manyOfFew: spread(many.perS.map((perS, round) => perS / (few.perS[round] ?? Number.NaN))),
+    memoryGrowth: (await heldBy(many)) - (await heldBy(few)),
     statements,
     grown: statements.filter(({ fewMs, manyMs }) => manyMs > fewMs * grownBy && manyMs - fewMs > visibleMs),
   };
 }
 
-/** A service that sends to nobody yet, and one row of each of its partners to copy. */
+/** A service that sends to nobody yet, and one row of each of its partners as a template to copy. */
 async function openDrained(name: string, around: BenchEnvironment, cleanup: Cleanup, server: Client): Promise<Drained> {
   const databaseUrl = await around.newDatabase(name);
   await server.query(`ALTER DATABASE ${server.escapeIdentifier(name)} SET pg_stat_statements.track = 'top'`);
   const service = await openService(around, cleanup, name, { databaseUrl });
-  const rows = await BacklogRows.open(service.databaseUrl, service.at.masterKey);
-  cleanup.add(() => rows.close());
+  // What it claimed would be copied as claimed.
+  await service.process.ask("sending", "paused");
   const to = service.at.partners.map(({ id }) => id);
-  await service.process.ask("sending", { to, on: false });
   await service.process.ask("reportEach", to);
-  await rows.takeAsTemplates();
-  return { service, rows };
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  cleanup.add(() => client.end());
+  await client.query("CREATE TABLE template_pending AS SELECT * FROM pending");
+  await client.query(
+    `CREATE TABLE template_notifications AS
+     SELECT n.* FROM notifications n JOIN template_pending USING (partner_id, id)`,
+  );
+  const pads = await macPads(client, service.at.masterKey);
+  let copies = 0;
+  const add = async (rows: number) => {
+    const each = Math.ceil(rows / to.length);
+    await copyTemplates(client, [copies + 1, copies + each], pads);
+    copies += each;
+  };
+  return { service, add, perS: [] };
 }
 
 /** The service's statements, the most expensive first. Those of the bench itself run once a round, on its templates. */
@@ -130,63 +134,28 @@ async function compareStatements(server: Client): Promise<readonly GrownStatemen
 
 const contentKeyName = "notification contents";
 
-/** A backlog made by SQL: what a service wrote for real, copied as often as asked. */
-class BacklogRows {
-  readonly #client: Client;
-  readonly #pads: readonly [inner: Buffer, outer: Buffer];
-  #copies = 0;
+/** Of HMAC, for the MACs of the copies. */
+async function macPads(client: Client, masterKey: string): Promise<readonly [inner: Buffer, outer: Buffer]> {
+  const select = "SELECT sealed FROM sealed_values WHERE name = $1";
+  const { rows } = await client.query<{ sealed: Buffer }>(select, [contentKeyName]);
+  const key = MasterKey.parse(masterKey).openNamed(rows[0]?.sealed ?? Buffer.alloc(0), contentKeyName);
+  const pad = (value: number) => Buffer.from(Array.from({ length: 64 }, (_, at) => (key[at] ?? 0) ^ value));
+  return [pad(0x36), pad(0x5c)];
+}
 
-  private constructor(client: Client, key: Buffer) {
-    this.#client = client;
-    const pad = (value: number) => Buffer.from(Array.from({ length: 64 }, (_, at) => (key[at] ?? 0) ^ value));
-    this.#pads = [pad(0x36), pad(0x5c)];
-  }
-
-  /** @param masterKey of the service, whose MACs the copies need */
-  static async open(databaseUrl: string, masterKey: string): Promise<BacklogRows> {
-    const client = new Client({ connectionString: databaseUrl });
-    await client.connect();
-    const { rows } = await client.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
-      contentKeyName,
-    ]);
-    const key = MasterKey.parse(masterKey).openNamed(rows[0]?.sealed ?? Buffer.alloc(0), contentKeyName);
-    return new BacklogRows(client, key);
-  }
-
-  /**
-   * Keeps pending rows, one for each of some partners, as templates to copy. The service sends to none of them
-   * meanwhile: what it claimed would be copied as claimed.
-   */
-  async takeAsTemplates(): Promise<void> {
-    await this.#client.query("CREATE TABLE template_pending AS SELECT * FROM pending");
-    await this.#client.query(
-      `CREATE TABLE template_notifications AS
-       SELECT n.* FROM notifications n JOIN template_pending USING (partner_id, id)`,
-    );
-  }
-
-  /** `rows` more are due, of all partners alike, each with its notification: some 1.5 kB on the disk. */
-  async add(rows: number): Promise<void> {
-    const { rowCount: partners } = await this.#client.query("SELECT FROM template_pending");
-    const each = Math.ceil(rows / Math.max(1, partners ?? 0));
-    const range = [this.#copies + 1, this.#copies + each];
-    this.#copies += each;
-    // The day is at the front of an id, so the copies are in the same partition.
-    const id = "(left(t.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
-    const fields = `concat_ws(E'\\n', 2, coalesce(t.original_id::text, ''), t.partner_id, ${id}, t.command,
-      coalesce(t.callback_url, ''), t.content)`;
-    // HMAC-SHA256, as ContentMac makes it.
-    const inner = `sha256($3::bytea || convert_to(${fields}, 'UTF8'))`;
-    const mac = `'\\x02'::bytea || substr(sha256($4::bytea || ${inner}), 1, 16)`;
-    const changed = {
-      ...{ id, transaction_id: id, chain_id: id, content_mac: mac },
-      due_at: "t.due_at + i * interval '1 microsecond'",
-    };
-    await copyRows(this.#client, "notifications", "template_notifications", changed, [...range, ...this.#pads]);
-    await copyRows(this.#client, "pending", "template_pending", changed, range);
-  }
-
-  async close(): Promise<void> {
-    await this.#client.end();
-  }
+/** Each template for each number of the range, with its notification: some 1.5 kB on the disk. */
+async function copyTemplates(client: Client, range: readonly number[], pads: readonly Buffer[]): Promise<void> {
+  // The day is at the front of an id, so the copies are in the same partition.
+  const id = "(left(t.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
+  const fields = `concat_ws(E'\\n', 2, coalesce(t.original_id::text, ''), t.partner_id, ${id}, t.command,
+    coalesce(t.callback_url, ''), t.content)`;
+  // HMAC-SHA256, as ContentMac makes it.
+  const inner = `sha256($3::bytea || convert_to(${fields}, 'UTF8'))`;
+  const mac = `'\\x02'::bytea || substr(sha256($4::bytea || ${inner}), 1, 16)`;
+  const changed = {
+    ...{ id, transaction_id: id, chain_id: id, content_mac: mac },
+    due_at: "t.due_at + i * interval '1 microsecond'",
+  };
+  await copyRows(client, "notifications", "template_notifications", changed, [...range, ...pads]);
+  await copyRows(client, "pending", "template_pending", changed, range);
 }

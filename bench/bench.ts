@@ -1,11 +1,10 @@
-import { type BacklogResult, measureBacklog, statementSettings } from "./backlog.ts";
+import { type BacklogResult, measureBacklog } from "./backlog.ts";
 import { type BurstResult, measureBurst } from "./burst.ts";
 import { Cleanup } from "./command.ts";
 import { type BenchEnvironment, startEnvironment } from "./environment.ts";
 import { installPeers } from "./install-peers.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type BenchOptions, loopNames, type PartName, peerNames } from "./options.ts";
-import type { MemorySample } from "./processes/service.ts";
 import { measureRecovery, type RecoveryResult } from "./recovery.ts";
 import { redisMissing } from "./redis.ts";
 import { type RowResult, runRounds } from "./rounds.ts";
@@ -23,7 +22,7 @@ export interface BenchResult {
   readonly left: readonly { readonly name: PartName; readonly why: string }[];
   readonly latency: LatencyResult | undefined;
   /** The most that the called service held in all its rows; PostgreSQL is not in it. */
-  readonly serviceMemory: MemorySample | undefined;
+  readonly serviceRssBytes: number | undefined;
   readonly burst: BurstResult | undefined;
   readonly backlog: BacklogResult | undefined;
   readonly recovery: RecoveryResult | undefined;
@@ -37,10 +36,7 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
   const wants = (part: PartName) => options.parts.has(part);
   if (peerNames.some(wants)) await installPeers(note);
   note("starting the receiver and PostgreSQL");
-  const around = await startEnvironment(cleanup, {
-    redis: wants("bullmq"),
-    postgresSettings: statementSettings,
-  });
+  const around = await startEnvironment(cleanup, wants("bullmq"));
   const ofRows = new Cleanup();
   cleanup.add(() => ofRows.run());
   const { rows, service, left } = await openRows(options, around, ofRows, note);
@@ -52,8 +48,11 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
           load: { durationMs: options.roundMs, ratePerS: options.ratePerS },
           onRound: (round) => note(round === 0 ? "warmed up" : `round ${round} of ${options.rounds}`),
         });
-  const serviceMemory = service && (await service.process.ask("standing", undefined)).memory;
-  const latency = wants("latency") && service ? await latencyOf(service, around, measured, options, note) : undefined;
+  const serviceRssBytes = service && (await service.process.ask("standing", undefined)).memory.rss;
+  const servicePerS = measured.find(({ name }) => name === "service")?.perS.median ?? Number.NaN;
+  const plan = { ...options.latency, ratePerS: options.ratePerS ?? Math.round(servicePerS / 2) };
+  if (wants("latency")) note(`latency at ${plan.ratePerS} a second`);
+  const latency = wants("latency") && service ? await measureLatency(service, around, plan) : undefined;
   // Idle processes would use processor time and connections of the next part.
   await ofRows.run();
   /** One after the other, each with services and databases of its own that are gone when the next one begins. */
@@ -73,7 +72,7 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
     rows: measured,
     left,
     latency,
-    serviceMemory,
+    serviceRssBytes,
     burst: await alone("burst", (own) => measureBurst(around, own, options.burst)),
     backlog: await alone("backlog", (own) => measureBacklog(around, own, options.backlog, note)),
     recovery: await alone("recovery", (own) => measureRecovery(around, own, options.recovery, note)),
@@ -105,36 +104,6 @@ async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup
   for (const name of ["service", "batches", "commands"] as const) {
     if (options.parts.has(name)) rows.push(calledRow(name, await called()));
   }
-  if (options.parts.has("latency")) await called();
   await openContenders(peerNames);
   return { rows, service, left };
-}
-
-async function latencyOf(
-  service: CalledService,
-  around: BenchEnvironment,
-  measured: readonly RowResult[],
-  options: BenchOptions,
-  note: Note,
-): Promise<LatencyResult> {
-  // Measured alone, it is warmed up by that.
-  const row = measured.find(({ name }) => name === "service") ?? (await serviceAlone(service, around, options));
-  const ratePerS = options.ratePerS ?? Math.round(row.perS.median / 2);
-  note(`latency at ${ratePerS} a second`);
-  return await measureLatency(service, around, {
-    ratePerS,
-    windows: options.latencyWindows,
-    windowMs: options.latencyWindowMs,
-  });
-}
-
-async function serviceAlone(
-  service: CalledService,
-  around: BenchEnvironment,
-  options: BenchOptions,
-): Promise<RowResult> {
-  const rounds = { rounds: options.rounds, load: { durationMs: options.roundMs }, onRound: () => undefined };
-  const [row] = await runRounds([calledRow("service", service)], around, rounds);
-  if (row === undefined) throw new Error("The row service gave no result.");
-  return row;
 }

@@ -26,31 +26,28 @@ const callers = 8;
 /** Reports completions in batches of 100, each with a callback URL of its own, as fast as they are taken in. */
 export async function measureBurst(around: BenchEnvironment, cleanup: Cleanup, plan: BurstPlan): Promise<BurstResult> {
   const { caller, process } = await openCalledService(around, cleanup, "burst");
-  const round = async (load: Load, callbackBase?: string) => {
-    const plan = { what: "completions", batch, callers, ...load, ...(callbackBase && { callbackBase }) } as const;
-    return (await caller.ask("round", plan)).count;
+  const standing = async () => (await process.ask("standing", undefined)).attempts;
+  const run = async (load: Load, callbackBase?: string) => {
+    const before = await standing();
+    const startMs = performance.now();
+    const round = { what: "completions", batch, callers, ...load, ...(callbackBase && { callbackBase }) } as const;
+    const { count } = await caller.ask("round", round);
+    const acceptedMs = performance.now() - startMs;
+    const meanwhile = (await standing()) - before;
+    await process.ask("drained", { attempts: before + count });
+    return { count, acceptedMs, meanwhile, deliveredMs: performance.now() - startMs };
   };
-  const warmUp = await round({ durationMs: plan.steadyMs / 2 });
-  await process.ask("drained", { attempts: warmUp });
-
-  const steadyStartMs = performance.now();
-  const steady = await round({ durationMs: plan.steadyMs });
-  await process.ask("drained", { attempts: warmUp + steady });
-  const steadyMs = performance.now() - steadyStartMs;
-
-  const startMs = performance.now();
+  // Warms up.
+  await run({ durationMs: plan.steadyMs / 2 });
+  const steady = await run({ durationMs: plan.steadyMs });
   const callsMax = Math.floor(plan.completions / batch);
-  const count = await round({ durationMs: Number.POSITIVE_INFINITY, callsMax }, around.target.url);
-  const acceptedMs = performance.now() - startMs;
-  const meanwhile = (await process.ask("standing", undefined)).attempts - warmUp - steady;
-  await process.ask("drained", { attempts: warmUp + steady + count });
-  const deliveredMs = performance.now() - startMs;
+  const burst = await run({ durationMs: Number.POSITIVE_INFINITY, callsMax }, around.target.url);
   const perS = (rows: number, ms: number) => (rows / ms) * 1_000;
   return {
-    completions: count,
-    steadyPerS: perS(steady, steadyMs),
-    acceptedPerS: perS(count, acceptedMs),
-    meanwhilePerS: perS(meanwhile, acceptedMs),
-    deliveredPerS: perS(count, deliveredMs),
+    completions: burst.count,
+    steadyPerS: perS(steady.count, steady.deliveredMs),
+    acceptedPerS: perS(burst.count, burst.acceptedMs),
+    meanwhilePerS: perS(burst.meanwhile, burst.acceptedMs),
+    deliveredPerS: perS(burst.count, burst.deliveredMs),
   };
 }

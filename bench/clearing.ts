@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "pg";
-import { Caller } from "../faults/caller.ts";
+import { Caller, type CallerResponse } from "../faults/caller.ts";
 import { ownTree, ServiceInstance } from "../faults/instance.ts";
 import { freePort } from "../test/support/ports.ts";
 import { type Cleanup, runCommand } from "./command.ts";
@@ -18,11 +18,7 @@ const money = { amount: "150000", currency: "VND" };
 const token = randomBytes(32).toString("hex");
 
 /** @returns the body of the answer */
-type Call = (
-  method: "GET" | "POST" | "PUT",
-  path: string,
-  json?: unknown,
-) => Promise<Readonly<Record<string, unknown>>>;
+type Call = (method: "GET" | "POST" | "PUT", path: string, json?: unknown) => Promise<CallerResponse["body"]>;
 
 /**
  * `npm run bench:clearing -- <lines>`: drops a clearing file into the folder of a `paybell serve`, whose ledger has as

@@ -12,9 +12,11 @@ import { type RedisServer, startRedis } from "./redis.ts";
 
 export type ReceiverProcess = Process<ReturnType<typeof receiverMethods>>;
 
-/** Everything that the rows share: a folder, the receiver, PostgreSQL with fsync on, Redis. */
+/** Statements are measured only where a database asks for it, because that costs each row. */
+const statementSettings = { shared_preload_libraries: "pg_stat_statements", "pg_stat_statements.track": "none" };
+
+/** Everything that the rows share: the receiver, PostgreSQL with fsync on, Redis. */
 export interface BenchEnvironment {
-  readonly folder: string;
   readonly target: CallbackTarget;
   /** PEM, of the receiver and of every other callback server here. */
   readonly certificate: { readonly key: string; readonly cert: string };
@@ -26,20 +28,16 @@ export interface BenchEnvironment {
   newDatabase(name: string): Promise<string>;
 }
 
-export async function startEnvironment(
-  cleanup: Cleanup,
-  wanted: { readonly redis: boolean; readonly postgresSettings: Readonly<Record<string, string>> },
-): Promise<BenchEnvironment> {
-  const { folder, postgres } = await startPostgres(cleanup, wanted.postgresSettings);
+export async function startEnvironment(cleanup: Cleanup, hasRedis = false): Promise<BenchEnvironment> {
+  const { folder, postgres } = await startPostgres(cleanup, statementSettings);
   const certificate = await loopbackCertificate(folder);
   const receiver: ReceiverProcess = startProcess(new URL("./processes/receiver.ts", import.meta.url));
   cleanup.add(() => receiver.stop());
   const { key, cert, ca } = certificate;
   const url = await receiver.ask("serve", { key, cert });
-  const redis = wanted.redis ? await startRedis(folder) : undefined;
+  const redis = hasRedis ? await startRedis(folder) : undefined;
   if (redis) cleanup.add(() => redis.stop());
   return {
-    folder,
     target: { url, ca },
     certificate: { key, cert },
     receiver,

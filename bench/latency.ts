@@ -1,4 +1,5 @@
 import type { BenchEnvironment } from "./environment.ts";
+import type { CallerOutcome, CallerRound } from "./processes/caller.ts";
 import type { CalledService } from "./service-rows.ts";
 import { median, percentile } from "./statistics.ts";
 
@@ -18,28 +19,18 @@ export interface LatencyPlan {
 }
 
 const warmUpMs = 1_000;
-/** The last callback that does not come by then never will. */
-const lastComesWithinMs = 60_000;
-const askAgainMs = 20;
 
 /** Open loop at a fixed rate: a call that finds the service busy waits, and its wait counts. */
 export async function measureLatency(
-  { caller }: Pick<CalledService, "caller">,
-  { receiver, target }: BenchEnvironment,
+  service: CalledService,
+  around: BenchEnvironment,
   plan: LatencyPlan,
 ): Promise<LatencyResult> {
-  const durationMs = Math.min(warmUpMs, plan.windowMs) + plan.windows * plan.windowMs;
-  await receiver.ask("noteArrivals", Math.ceil(plan.ratePerS * (durationMs / 1_000) * 1.5) + 1_000);
-  const { scheduledMs, lateMs } = await caller.ask("round", {
-    ...{ what: "completions", batch: 1, callers: 1, callbackBase: target.url },
-    ...{ ratePerS: plan.ratePerS, durationMs },
-  });
-  const deadlineMs = performance.now() + lastComesWithinMs;
-  while ((await receiver.ask("missing", scheduledMs.length)) > 0 && performance.now() < deadlineMs) {
-    await new Promise((resolve) => setTimeout(resolve, askAgainMs));
-  }
-  const arrivals = await receiver.ask("arrivals", undefined);
-  const startMs = (scheduledMs[0] ?? 0) + Math.min(warmUpMs, plan.windowMs);
+  const leadMs = Math.min(warmUpMs, plan.windowMs);
+  const load = { ratePerS: plan.ratePerS, durationMs: leadMs + plan.windows * plan.windowMs };
+  const callsMax = Math.ceil(load.ratePerS * (load.durationMs / 1_000) * 1.5) + 1_000;
+  const { scheduledMs, lateMs, arrivals } = await callAndReceive(service, around, { callers: 1, ...load }, callsMax);
+  const startMs = (scheduledMs[0] ?? 0) + leadMs;
   const latencies = Array.from({ length: plan.windows }, (): number[] => []);
   for (const [index, dueMs] of scheduledMs.entries()) {
     const cameMs = arrivals[index] ?? 0;
@@ -49,4 +40,19 @@ export async function measureLatency(
   const p99OfWindowsMs = latencies.map((window) => percentile(window, 99));
   const p50Ms = median(latencies.map((window) => percentile(window, 50)));
   return { ...plan, p50Ms, p99Ms: median(p99OfWindowsMs), p99OfWindowsMs, callerLateMs: lateMs };
+}
+
+/** Reports one by one, each with a callback URL of its own. @returns when each came back too, by its number */
+export async function callAndReceive(
+  { caller, process }: CalledService,
+  { receiver, target }: BenchEnvironment,
+  load: Pick<CallerRound, "callers" | "durationMs" | "ratePerS">,
+  callsMax: number,
+): Promise<CallerOutcome & { readonly arrivals: Float64Array }> {
+  const before = await process.ask("standing", undefined);
+  await receiver.ask("noteArrivals", callsMax);
+  const round = { what: "completions", batch: 1, callbackBase: target.url } as const;
+  const called = await caller.ask("round", { ...round, ...load });
+  await process.ask("drained", { attempts: before.attempts + called.count });
+  return { ...called, arrivals: await receiver.ask("arrivals", undefined) };
 }

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import type { BacklogPlan } from "./backlog.ts";
 import type { BurstPlan } from "./burst.ts";
 import { namesOf, wholeNumber } from "./command.ts";
+import type { LatencyPlan } from "./latency.ts";
 import type { RecoveryPlan } from "./recovery.ts";
 
 /** The peers that we are compared with: bench/peers. */
@@ -25,8 +26,7 @@ export interface BenchOptions {
   /** Rows and the latency are measured at this rate, and not at the most that each takes, and half of it. */
   readonly ratePerS: number | undefined;
   readonly calibrateMs: number;
-  readonly latencyWindows: number;
-  readonly latencyWindowMs: number;
+  readonly latency: Omit<LatencyPlan, "ratePerS">;
   readonly burst: BurstPlan;
   readonly backlog: BacklogPlan;
   readonly recovery: RecoveryPlan;
@@ -39,7 +39,6 @@ export interface BenchOptions {
 export interface PairsPlan {
   readonly rounds: number;
   readonly roundMs: number;
-  readonly ratesPerS: readonly number[];
 }
 
 export const usage = `npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--rate n]
@@ -53,34 +52,31 @@ const modes = {
     rounds: 7,
     roundMs: 3_000,
     calibrateMs: 2_000,
-    latencyWindows: 5,
-    latencyWindowMs: 10_000,
+    latency: { windows: 5, windowMs: 10_000 },
     burst: { completions: 51_500, steadyMs: 6_000 },
     backlog: { pending: 1_000_000, rounds: 7, rowsPerRound: 10_000 },
-    recovery: { downMs: 60_000, maxPerSecond: 100, completionsPerS: 400 },
-    pairs: { rounds: 7, roundMs: 4_000, ratesPerS: [200, 1_000] },
+    recovery: { downMs: 60_000, completionsPerS: 400 },
+    pairs: { rounds: 7, roundMs: 4_000 },
   },
   quick: {
     rounds: 5,
     roundMs: 1_300,
     calibrateMs: 700,
-    latencyWindows: 5,
-    latencyWindowMs: 3_000,
+    latency: { windows: 5, windowMs: 3_000 },
     burst: { completions: 12_000, steadyMs: 3_000 },
     backlog: { pending: 200_000, rounds: 3, rowsPerRound: 5_000 },
-    recovery: { downMs: 12_000, maxPerSecond: 100, completionsPerS: 400 },
-    pairs: { rounds: 3, roundMs: 2_000, ratesPerS: [200, 1_000] },
+    recovery: { downMs: 12_000, completionsPerS: 400 },
+    pairs: { rounds: 3, roundMs: 2_000 },
   },
   smoke: {
     rounds: 1,
     roundMs: 150,
     calibrateMs: 0,
-    latencyWindows: 1,
-    latencyWindowMs: 300,
+    latency: { windows: 1, windowMs: 300 },
     burst: { completions: 200, steadyMs: 150 },
     backlog: { pending: 2_000, rounds: 1, rowsPerRound: 200 },
-    recovery: { downMs: 300, maxPerSecond: 100, completionsPerS: 100 },
-    pairs: { rounds: 1, roundMs: 300, ratesPerS: [200, 1_000] },
+    recovery: { downMs: 300, completionsPerS: 100 },
+    pairs: { rounds: 1, roundMs: 300 },
   },
 } as const;
 
@@ -103,9 +99,12 @@ export function readOptions(argv: readonly string[]): BenchOptions {
   const mode = values.smoke ? modes.smoke : values.quick ? modes.quick : modes.full;
   const quick = values.quick || values.smoke;
   const usual: readonly PartName[] = quick ? quickParts : partNames;
+  const parts = new Set(values.only === undefined ? usual : namesOf("--only", values.only, partNames));
+  // Its rate is half of what that row takes.
+  if (parts.has("latency")) parts.add("service");
   return {
     ...mode,
-    parts: new Set(values.only === undefined ? usual : namesOf("--only", values.only, partNames)),
+    parts,
     quick,
     rounds: wholeNumber("--rounds", values.rounds, mode.rounds),
     roundMs: wholeNumber("--round-ms", values["round-ms"], mode.roundMs),

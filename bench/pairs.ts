@@ -1,23 +1,20 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { statementSettings } from "./backlog.ts";
 import type { Note } from "./bench.ts";
 import { Cleanup, UsageError } from "./command.ts";
 import { type BenchEnvironment, startEnvironment } from "./environment.ts";
-import { measureLatency } from "./latency.ts";
+import { callAndReceive, type LatencyResult, measureLatency } from "./latency.ts";
+import type { Load } from "./load.ts";
 import type { PairsPlan, RowName } from "./options.ts";
 import { line, megabytes, rounded, spreadText } from "./report.ts";
 import { type RoundSample, runOnce } from "./rounds.ts";
 import type { Row } from "./rows.ts";
-import { type CalledService, calledRow, engineRow, openCalledService } from "./service-rows.ts";
+import { type CalledName, type CalledService, calledRow, engineRow, openCalledService } from "./service-rows.ts";
 import { median, percentile, type Spread, spread } from "./statistics.ts";
 
 /** The times of one side, in milliseconds: from the request or from its answer to the callback received. */
-interface Times {
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
+type Times = Pick<LatencyResult, "p50Ms" | "p99Ms">;
 
 type Pair<Value> = readonly [own: Value, other: Value];
 
@@ -48,6 +45,7 @@ interface PairedRow {
 const saturatingCallers = 128;
 /** Sales that two cores take with a host over TCP and everything else beside. */
 const salesPerS = 300;
+const ratesPerS = [200, 1_000];
 const settleMs = 300;
 
 /** @param folder another checkout of this repository, with its dependencies installed */
@@ -59,27 +57,26 @@ export async function measurePairs(
 ): Promise<PairsResult> {
   const entry = join(resolve(folder), "bench/processes/service.ts");
   if (!existsSync(entry)) throw new UsageError(`--against names a checkout of this repository; ${entry} is not there`);
-  const around = await startEnvironment(cleanup, { redis: false, postgresSettings: statementSettings });
+  const around = await startEnvironment(cleanup);
   const services = new Cleanup();
   cleanup.add(() => services.run());
   const own = await openCalledService(around, services, "own");
   const other = await openCalledService(around, services, "other", { entry: pathToFileURL(entry) });
   const sides = [own, other] as const;
   const rows: PairedRow[] = [];
-  for (const name of ["engine", "service", "batches", "commands"] as const) {
-    note(`${name}, in turns`);
-    const rowOf = (side: CalledService) => (name === "engine" ? engineRow(side) : calledRow(name, side));
-    rows.push(await pairOf(around, plan, [rowOf(own), rowOf(other)], { durationMs: plan.roundMs }));
-  }
-  const paced = [...plan.ratesPerS.map((ratePerS) => ["service", ratePerS] as const), ["commands", salesPerS] as const];
-  for (const [name, ratePerS] of paced) {
-    note(`${name} at ${ratePerS} a second, in turns`);
-    const load = { durationMs: plan.roundMs, ratePerS };
-    const row = await pairOf(around, plan, [calledRow(name, own), calledRow(name, other)], load);
-    rows.push({ ...row, label: `${name} at ${ratePerS} a second`, ratePerS });
+  const loads: readonly { readonly name: "engine" | CalledName; readonly ratePerS?: number }[] = [
+    ...(["engine", "service", "batches", "commands"] as const).map((name) => ({ name })),
+    ...ratesPerS.map((ratePerS) => ({ name: "service", ratePerS }) as const),
+    { name: "commands", ratePerS: salesPerS },
+  ];
+  for (const { name, ratePerS } of loads) {
+    note(`${name}${ratePerS === undefined ? "" : ` at ${ratePerS} a second`}, in turns`);
+    const [one, another] = sides.map((side) => (name === "engine" ? engineRow(side) : calledRow(name, side)));
+    const row = await pairOf(around, plan, [one as Row, another as Row], { durationMs: plan.roundMs, ratePerS });
+    rows.push(ratePerS === undefined ? row : { ...row, label: `${name} at ${ratePerS} a second`, ratePerS });
   }
   const latency: PairsResult["latency"][number][] = [];
-  for (const ratePerS of plan.ratesPerS) {
+  for (const ratePerS of ratesPerS) {
     note(`latency at ${ratePerS} a second, in turns`);
     const window = { ratePerS, windows: 1, windowMs: plan.roundMs };
     const times = await timesOf(plan, sides, (side) => measureLatency(side, around, window));
@@ -94,12 +91,7 @@ export async function measurePairs(
 }
 
 /** The first pair is dropped. */
-async function pairOf(
-  around: BenchEnvironment,
-  plan: PairsPlan,
-  rows: Pair<Row>,
-  load: { readonly durationMs: number; readonly ratePerS?: number },
-): Promise<PairedRow> {
+async function pairOf(around: BenchEnvironment, plan: PairsPlan, rows: Pair<Row>, load: Load): Promise<PairedRow> {
   const samples = await inTurns(plan.rounds + 1, rows, (row) => runOnce(row, around, load));
   const [own, other] = samples.map((all) => all.slice(1)) as [RoundSample[], RoundSample[]];
   const quotients = (of: (sample: RoundSample) => number) =>
@@ -143,18 +135,10 @@ async function inTurns<Side, Value>(
 }
 
 /** As many callers as saturate it; each calls again when it has its answer. */
-async function saturatedLag(
-  { caller, process }: CalledService,
-  { receiver, target }: BenchEnvironment,
-  durationMs: number,
-): Promise<Times> {
-  const before = await process.ask("standing", undefined);
-  // More than any service accepts.
-  await receiver.ask("noteArrivals", Math.ceil(durationMs * 20));
-  const round = { what: "completions", batch: 1, callers: saturatingCallers } as const;
-  const { answeredMs } = await caller.ask("round", { ...round, durationMs, callbackBase: target.url });
-  await process.ask("drained", { attempts: before.attempts + answeredMs.length });
-  const arrivals = await receiver.ask("arrivals", undefined);
+async function saturatedLag(service: CalledService, around: BenchEnvironment, durationMs: number): Promise<Times> {
+  const load = { callers: saturatingCallers, durationMs };
+  // No service accepts more than 20 in a millisecond.
+  const { answeredMs, arrivals } = await callAndReceive(service, around, load, Math.ceil(durationMs * 20));
   const lags = answeredMs.map((atMs, index) => Math.max(0, (arrivals[index] ?? Number.NaN) - atMs));
   return { p50Ms: percentile(lags, 50), p99Ms: percentile(lags, 99) };
 }

@@ -7,8 +7,6 @@ import { openService, partners } from "./service-rows.ts";
 export interface RecoveryPlan {
   /** Duration for which nobody listens while completions come. */
   readonly downMs: number;
-  /** The limit of half of the partners; the others have none. */
-  readonly maxPerSecond: number;
   /** Together. */
   readonly completionsPerS: number;
 }
@@ -27,6 +25,7 @@ export interface RecoveryResult extends RecoveryPlan {
   readonly maxInFlight: number;
   /** At one of the partners that are limited. */
   readonly mostInASecondLimited: number;
+  readonly maxPerSecond: number;
   /** Partners at which others began before the first POST was answered: 0 when a probe goes ahead everywhere. */
   readonly withoutProbe: number;
   readonly lost: number;
@@ -35,6 +34,8 @@ export interface RecoveryResult extends RecoveryPlan {
 
 /** The default of a partner. */
 const maxInFlight = 32;
+/** The limit of half of the partners; the others have none. */
+const maxPerSecond = 100;
 const waveMs = 100;
 
 /** All receivers go down, completions keep coming, and then all come back in the same moment. */
@@ -44,14 +45,13 @@ export async function measureRecovery(
   plan: RecoveryPlan,
   note: (line: string) => void,
 ): Promise<RecoveryResult> {
-  const sites = startProcess<ReturnType<typeof partnerSitesMethods>>(
-    new URL("./processes/partner-sites.ts", import.meta.url),
-  );
+  const program = new URL("./processes/partner-sites.ts", import.meta.url);
+  const sites = startProcess<ReturnType<typeof partnerSitesMethods>>(program);
   cleanup.add(() => sites.stop());
   const url = await sites.ask("serve", around.certificate);
   const register = Array.from({ length: partners }, (_, index) => ({
     callBackUrl: `${url}/${index}`,
-    ...(isLimited(index) && { maxPerSecond: plan.maxPerSecond }),
+    ...(isLimited(index) && { maxPerSecond }),
   }));
   const service = await openService(around, cleanup, "recovery", { register, mayFail: true });
   const untilNothingPending = () => service.process.ask("drained", { attempts: 0 });
@@ -74,7 +74,7 @@ export async function measureRecovery(
 
   const unlimited = seen.filter((_, index) => !isLimited(index));
   const limited = seen.filter((_, index) => isLimited(index));
-  const accepted = sum(seen.map((site) => site.accepted));
+  const sum = (key: "accepted" | "requests") => seen.reduce((total, site) => total + site[key], 0);
   return {
     ...plan,
     completions,
@@ -84,10 +84,11 @@ export async function measureRecovery(
     mostAtOnce: Math.max(...seen.map((site) => site.mostAtOnce)),
     mostInASecond: Math.max(...unlimited.map((site) => site.mostInASecond)),
     maxInFlight,
+    maxPerSecond,
     mostInASecondLimited: Math.max(...limited.map((site) => site.mostInASecond)),
     withoutProbe: seen.filter((site) => site.besideTheFirst > 0).length,
-    lost: completions - accepted,
-    duplicates: sum(seen.map((site) => site.requests)) - accepted,
+    lost: completions - sum("accepted"),
+    duplicates: sum("requests") - sum("accepted"),
   };
 }
 
@@ -112,8 +113,4 @@ async function reportFor(
     reported += wave.length;
     await new Promise((resolve) => setTimeout(resolve, waveMs));
   }
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { Redis } from "ioredis";
@@ -27,28 +27,24 @@ export async function startRedis(folder: string): Promise<RedisServer | undefine
   args.splice(args.indexOf("--save") + 1, 0, "");
   // In a group of its own: Ctrl-C is ours to pass on, after its clients are gone.
   const child = spawn("redis-server", args, { stdio: "ignore", detached: true });
-  const isStarted = await new Promise<boolean>((resolve, reject) => {
-    child.once("spawn", () => resolve(true));
-    child.once("error", (error: NodeJS.ErrnoException) => (error.code === "ENOENT" ? resolve(false) : reject(error)));
-  });
-  if (!isStarted) return undefined;
-  const client = new Redis({ path: socket, lazyConnect: true, retryStrategy: () => askAgainMs });
-  client.on("error", () => undefined);
   try {
-    await client.connect().catch(() => undefined);
-    while ((await client.ping().catch(() => "")) !== "PONG") {
-      if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}.`);
-      await new Promise((resolve) => setTimeout(resolve, askAgainMs));
-    }
-  } finally {
-    client.disconnect();
+    await once(child, "spawn");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
   }
-  return { socket, stop: () => end(child) };
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, "exit");
-  child.kill("SIGTERM");
-  await exited;
+  const client = new Redis({ path: socket, retryStrategy: () => askAgainMs, maxRetriesPerRequest: null });
+  client.on("error", () => undefined);
+  // Waits for the connection, and until what is on the disk is loaded.
+  const answer = await Promise.race([client.ping(), exited]);
+  client.disconnect();
+  if (answer !== "PONG") throw new Error(`redis-server ended with ${child.exitCode}.`);
+  return {
+    socket,
+    async stop() {
+      child.kill();
+      await exited;
+    },
+  };
 }

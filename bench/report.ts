@@ -3,7 +3,6 @@ import type { BenchResult } from "./bench.ts";
 import type { BurstResult } from "./burst.ts";
 import type { LatencyResult } from "./latency.ts";
 import type { RowName } from "./options.ts";
-import type { MemorySample } from "./processes/service.ts";
 import type { RecoveryResult } from "./recovery.ts";
 import { type RoundSample, type RowResult, ratio } from "./rounds.ts";
 import type { Spread } from "./statistics.ts";
@@ -18,7 +17,7 @@ const targets: Readonly<Partial<Record<RowName, number>>> = {
 
 /** The whole result as a table for the terminal. */
 export function tableLines(result: BenchResult): readonly string[] {
-  const { latency, serviceMemory, burst, backlog, recovery } = result;
+  const { latency, serviceRssBytes, burst, backlog, recovery } = result;
   return [
     "",
     `Node ${result.node}, PostgreSQL ${result.postgres} with fsync on`,
@@ -28,7 +27,7 @@ export function tableLines(result: BenchResult): readonly string[] {
     "",
     ...ratioLines(result),
     ...(latency ? latencyLines(latency) : []),
-    ...(serviceMemory ? [line("the service after its rows held", memoryText(serviceMemory), "≤ 300 MB")] : []),
+    ...(serviceRssBytes ? [line("the service held at most", megabytes(serviceRssBytes), "≤ 300 MB")] : []),
     ...(burst ? [burstLine(burst)] : []),
     ...(backlog ? backlogLines(backlog) : []),
     ...(recovery ? recoveryLines(recovery) : []),
@@ -150,7 +149,7 @@ export function summary(result: BenchResult): Readonly<Record<string, number | n
     engine_bullmq_ratio: of("engine", "bullmq"),
     engine_plain_ratio: of("engine", "plain"),
     cpu_plain_ratio: rounded(engine && plain && ratio(engine, plain, processor).median, 3),
-    memory_mb: rounded(result.serviceMemory && result.serviceMemory.rss / 1_048_576, 0),
+    memory_mb: rounded(result.serviceRssBytes && result.serviceRssBytes / 1_048_576, 0),
     latency_p50_ms: rounded(result.latency?.p50Ms, 2),
     latency_p99_ms: rounded(result.latency?.p99Ms, 2),
   };
@@ -180,12 +179,4 @@ export function spreadText({ median, min, max }: Spread): string {
 
 export function megabytes(bytes: number): string {
   return `${Math.round(bytes / 1_048_576)} MB`;
-}
-
-/** Each part of what is resident; the last is code, stacks, threads, and what malloc keeps. */
-function memoryText({ rss, heapUsed, heapTotal, external, arrayBuffers }: MemorySample): string {
-  return (
-    `${megabytes(rss)}: heap ${megabytes(heapTotal)} (${megabytes(heapUsed)} used), external ${megabytes(external)} ` +
-    `(${megabytes(arrayBuffers)} buffers), other ${megabytes(rss - heapTotal - external)}`
-  );
 }

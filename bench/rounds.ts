@@ -56,17 +56,14 @@ export async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment
   };
 }
 
-function resultOf({ name, label, setting }: Row, samples: readonly RoundSample[]): RowResult {
-  return {
-    name,
-    label,
-    setting,
-    perS: spread(samples.map(({ perS }) => perS)),
-    ownUs: median(samples.map(({ ownUs }) => ownUs)),
-    postgresUs: median(samples.map(({ postgresUs }) => postgresUs)),
-    receiverUs: median(samples.map(({ receiverUs }) => receiverUs)),
-    samples,
-  };
+function resultOf({ round: _, ...row }: Row, samples: readonly RoundSample[]): RowResult {
+  const values = (key: keyof RoundSample) => samples.map((sample) => sample[key]);
+  const [ownUs, postgresUs, receiverUs] = [
+    median(values("ownUs")),
+    median(values("postgresUs")),
+    median(values("receiverUs")),
+  ];
+  return { ...row, perS: spread(values("perS")), ownUs, postgresUs, receiverUs, samples };
 }
 
 /** A figure of one row to another's in the same round, over the rounds. */

@@ -28,12 +28,7 @@ const here = (file: string) => new URL(file, import.meta.url);
 const connections = [{ connections: 32 }, { connections: 64 }, { connections: 256 }];
 
 export const contenders: readonly Contender[] = [
-  {
-    name: "raw",
-    label: "raw: sign, seal, POST",
-    file: here("processes/raw.ts"),
-    settings: connections,
-  },
+  { name: "raw", label: "raw: sign, seal, POST", file: here("processes/raw.ts"), settings: connections },
   {
     name: "plain",
     label: "plain loop: commit, POST, record",
@@ -88,20 +83,17 @@ export async function openContender(
   const { name, label, settings } = contender;
   const rates = new Map<ContenderSetting, number>();
   for (const setting of calibrateMs > 0 ? settings : []) {
-    const tried = await openOne(contender, around, setting, rates.size);
-    try {
-      await tried.ask("round", { durationMs: warmUpMs });
-      const { count, elapsedMs } = await tried.ask("round", { durationMs: calibrateMs });
-      rates.set(setting, count / elapsedMs);
-      await tried.ask("close", undefined);
-    } finally {
-      await tried.stop();
-    }
+    const tried = await openOne(contender, around, cleanup, setting, rates.size);
+    await tried.ask("round", { durationMs: warmUpMs });
+    const { count, elapsedMs } = await tried.ask("round", { durationMs: calibrateMs });
+    rates.set(setting, count / elapsedMs);
+    await tried.ask("close", undefined);
+    await tried.stop();
   }
   const best = [...settings].sort((a, b) => (rates.get(b) ?? 0) - (rates.get(a) ?? 0))[0] ?? {};
-  const process = await openOne(contender, around, best, settings.length);
-  cleanup.add(() => process.stop());
-  const setting = `${describe(best)}${calibrateMs > 0 ? `, best of ${settings.length}` : ""}`;
+  const process = await openOne(contender, around, cleanup, best, settings.length);
+  const described = Object.entries(best).map(([option, value]) => `${option} ${value}`);
+  const setting = `${described.join(", ")}${calibrateMs > 0 ? `, best of ${settings.length}` : ""}`;
   const shown = label.replace("<version>", (await installedVersion(name)) ?? "");
   return { name, label: shown, setting, round: (load) => process.ask("round", load) };
 }
@@ -109,27 +101,14 @@ export async function openContender(
 async function openOne(
   contender: Contender,
   around: BenchEnvironment,
+  cleanup: Cleanup,
   setting: ContenderSetting,
   index: number,
 ): Promise<Process<ContenderMethods>> {
   const databaseUrl = contender.needs === "database" ? await around.newDatabase(`${contender.name}-${index}`) : "";
   const process = startProcess<ContenderMethods>(contender.file);
-  try {
-    await process.ask("open", {
-      target: around.target,
-      databaseUrl,
-      redisSocket: around.redis?.socket ?? "",
-      setting,
-    });
-    return process;
-  } catch (error) {
-    await process.stop();
-    throw error;
-  }
-}
-
-function describe(setting: ContenderSetting): string {
-  return Object.entries(setting)
-    .map(([name, value]) => `${name} ${value}`)
-    .join(", ");
+  cleanup.add(() => process.stop());
+  const redisSocket = around.redis?.socket ?? "";
+  await process.ask("open", { target: around.target, databaseUrl, redisSocket, setting });
+  return process;
 }

@@ -71,21 +71,21 @@ export async function openCalledService(
   return { ...service, caller };
 }
 
-const calls: Readonly<Partial<Record<RowName, Omit<CallerRound, keyof Load> & { readonly label: string }>>> = {
+const calls = {
   service: { label: "service: POST /operator/v1/completions", what: "completions", batch: 1, callers: producers },
   batches: { label: "service: batches of 100", what: "completions", batch: 100, callers: batchCallers },
   commands: { label: "service: POST /v1/commands, Sale", what: "commands", batch: 1, callers: producers },
-};
+} as const satisfies Readonly<Partial<Record<RowName, Omit<CallerRound, keyof Load> & { readonly label: string }>>>;
+
+export type CalledName = keyof typeof calls;
 
 /** One of the rows that call the service over HTTP. */
-export function calledRow(name: RowName, { process, caller }: CalledService): Row {
-  const call = calls[name];
-  if (call === undefined) throw new TypeError(`${name} does not call the service.`);
-  const { label, ...round } = call;
+export function calledRow(name: CalledName, { process, caller }: CalledService): Row {
+  const { label, ...round } = calls[name];
   return {
     name,
     label,
-    setting: `${call.callers} callers, ${partners} partners`,
+    setting: `${round.callers} callers, ${partners} partners`,
     async round(load): Promise<RoundOutcome> {
       const startedMs = performance.now();
       const before = await process.ask("standing", undefined);

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
@@ -52,6 +52,7 @@ export function startProcess<All extends Methods>(file: URL, execArgv: readonly 
     serialization: "advanced",
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
+  const exited = once(child, "exit");
   const waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   let lastId = 0;
   child.on("message", (message: Answered) => {
@@ -73,16 +74,12 @@ export function startProcess<All extends Methods>(file: URL, execArgv: readonly 
         waiting.set(lastId, { resolve, reject });
         child.send({ id: lastId, method, input } satisfies Asked, (error) => error && reject(error));
       }),
-    stop: () => end(child),
+    async stop() {
+      // A disconnected child exits by itself, which lets Node write its profile.
+      if (child.connected) child.disconnect();
+      const timer = setTimeout(() => child.kill("SIGKILL"), exitWaitMs);
+      await exited;
+      clearTimeout(timer);
+    },
   };
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, "exit");
-  // A disconnected child exits by itself, which lets Node write its profile.
-  if (child.connected) child.disconnect();
-  const timer = setTimeout(() => child.kill("SIGKILL"), exitWaitMs);
-  await exited;
-  clearTimeout(timer);
 }

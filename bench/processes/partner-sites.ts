@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo } from "node:net";
 import { headerNames } from "@paybell/contract";
 import { monotonicMs } from "../load.ts";
 import { answer } from "./channel.ts";
@@ -21,53 +21,69 @@ export interface SiteSeen {
   readonly firstMs: number;
 }
 
+interface Site {
+  readonly begunMs: number[];
+  readonly accepted: Set<string>;
+  open: number;
+  mostAtOnce: number;
+  besideTheFirst: number;
+  firstIsOpen: boolean;
+}
+
 /** The callback servers of many partners, each at /<index>: all of them can be down. */
 export function partnerSitesMethods() {
   const sites = new Map<string, Site>();
-  const sockets = new Set<Socket>();
-  let server: Server | undefined;
+  let server: Server;
   let port = 0;
 
   const siteAt = (path: string): Site => {
-    const site = sites.get(path) ?? new Site();
+    const begun = { begunMs: [], accepted: new Set<string>(), open: 0, mostAtOnce: 0, besideTheFirst: 0 };
+    const site = sites.get(path) ?? { ...begun, firstIsOpen: true };
     sites.set(path, site);
     return site;
   };
 
   const receive = (request: IncomingMessage, response: ServerResponse) => {
     const site = siteAt(request.url ?? "");
-    const place = site.begin(monotonicMs());
-    response.on("close", () => site.end(place));
+    const place = site.begunMs.push(monotonicMs());
+    site.open += 1;
+    site.mostAtOnce = Math.max(site.mostAtOnce, site.open);
+    if (place > 1 && site.firstIsOpen) site.besideTheFirst += 1;
+    response.on("close", () => {
+      site.open -= 1;
+      if (place === 1) site.firstIsOpen = false;
+    });
     request.resume();
     request.on("end", () => {
-      site.accept(String(request.headers[headerNames.id]));
-      response.writeHead(204);
-      response.end();
+      site.accepted.add(String(request.headers[headerNames.id]));
+      response.writeHead(204).end();
     });
   };
 
+  const seen = (index: number): SiteSeen => {
+    const { begunMs, accepted, mostAtOnce, besideTheFirst } = siteAt(`/${index}`);
+    const counts = { requests: begunMs.length, accepted: accepted.size, mostAtOnce, besideTheFirst };
+    return { ...counts, mostInASecond: mostWithin(begunMs, 1_000), firstMs: begunMs[0] ?? 0 };
+  };
+
   async function listen(): Promise<void> {
-    server?.listen(port, "127.0.0.1");
-    if (server) await once(server, "listening");
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
   }
 
   return {
     /** @returns where the sites are: partner n's is <url>/n */
     async serve(certificate: { readonly key: string; readonly cert: string }): Promise<string> {
       server = createServer({ ...certificate, keepAliveTimeout: 60_000 }, receive);
-      server.on("connection", (socket: Socket) => {
-        sockets.add(socket);
-        socket.on("close", () => sockets.delete(socket));
-      });
       await listen();
       port = (server.address() as AddressInfo).port;
       return `https://127.0.0.1:${port}`;
     },
     /** Stops listening, and cuts open connections. */
     async goDown(): Promise<void> {
-      const closed = server && once(server, "close");
-      server?.close();
-      for (const socket of sockets) socket.destroy();
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
       await closed;
     },
     /** Monotonic milliseconds of the machine, from which on they listen again. */
@@ -76,47 +92,8 @@ export function partnerSitesMethods() {
       return monotonicMs();
     },
     forget: (): void => sites.clear(),
-    seen: (partners: number): readonly SiteSeen[] =>
-      Array.from({ length: partners }, (_, index) => siteAt(`/${index}`).seen()),
+    seen: (partners: number): readonly SiteSeen[] => Array.from({ length: partners }, (_, index) => seen(index)),
   };
-}
-
-class Site {
-  readonly #begunMs: number[] = [];
-  readonly #accepted = new Set<string>();
-  #open = 0;
-  #mostAtOnce = 0;
-  #besideTheFirst = 0;
-  #firstIsOpen = true;
-
-  /** @returns which one it is */
-  begin(nowMs: number): number {
-    this.#begunMs.push(nowMs);
-    this.#open += 1;
-    this.#mostAtOnce = Math.max(this.#mostAtOnce, this.#open);
-    if (this.#begunMs.length > 1 && this.#firstIsOpen) this.#besideTheFirst += 1;
-    return this.#begunMs.length;
-  }
-
-  accept(notificationId: string): void {
-    this.#accepted.add(notificationId);
-  }
-
-  end(place: number): void {
-    this.#open -= 1;
-    if (place === 1) this.#firstIsOpen = false;
-  }
-
-  seen(): SiteSeen {
-    return {
-      requests: this.#begunMs.length,
-      accepted: this.#accepted.size,
-      mostAtOnce: this.#mostAtOnce,
-      mostInASecond: mostWithin(this.#begunMs, 1_000),
-      besideTheFirst: this.#besideTheFirst,
-      firstMs: this.#begunMs[0] ?? 0,
-    };
-  }
 }
 
 /** The largest number of these ordered times within any `spanMs`. */

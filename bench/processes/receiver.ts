@@ -41,8 +41,6 @@ export function receiverMethods(process: NodeJS.Process) {
     noteArrivals: (size: number): void => {
       arrivals = new Float64Array(size);
     },
-    /** The number of the first `size` callbacks that have not arrived. */
-    missing: (size: number): number => arrivals.subarray(0, size).filter((cameMs) => cameMs === 0).length,
     /** Monotonic milliseconds of the machine, by index; 0: not come. */
     arrivals: (): Float64Array => arrivals,
   };

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "pg";
 import type { Acquirer } from "../../packages/server/src/acquirer/acquirer.ts";
 import { Iso8583Acquirer } from "../../packages/server/src/acquirer/iso8583/iso8583.ts";
@@ -55,16 +56,12 @@ export interface ServiceFigures {
   readonly attempts: number;
   readonly failed: number;
   readonly cpuMs: number;
-  /** When it held the most, since the start. */
-  readonly memory: MemorySample;
+  /** Bytes that were resident when it held the most, since the start. */
+  readonly memory: { readonly rss: number };
 }
-
-/** A process's memory at one moment, in bytes. */
-export type MemorySample = NodeJS.MemoryUsage;
 
 const loopback = ["127.0.0.0/8"];
 const pollMs = 2;
-const sampleMemoryEveryMs = 100;
 
 /** Paybell, whole, with its own HTTP API; completions can be handed over in process as well. */
 export function serviceMethods(process: NodeJS.Process) {
@@ -77,11 +74,6 @@ export function serviceMethods(process: NodeJS.Process) {
   let mayFail = false;
   /** Wakes who waits for a number of attempts, the moment it is reached. */
   let onAttempts: (() => void) | undefined;
-  let memory: MemorySample = process.memoryUsage();
-  const memorySampler = setInterval(() => {
-    // The whole of memoryUsage() walks the heap's spaces: only where there is something new to tell.
-    if (process.memoryUsage.rss() > memory.rss) memory = process.memoryUsage();
-  }, sampleMemoryEveryMs).unref();
 
   async function start(plan: ServiceStart): Promise<ServiceAt> {
     mayFail = plan.mayFail ?? false;
@@ -128,20 +120,15 @@ export function serviceMethods(process: NodeJS.Process) {
   async function drained({ attempts: wanted }: { readonly attempts: number }): Promise<void> {
     await answered(wanted);
     // A place is given back with the answer, which is written down a moment later.
-    while (await anyPending()) await new Promise((resolve) => setTimeout(resolve, pollMs));
+    while ((await database?.query("SELECT FROM pending LIMIT 1"))?.rowCount) await pause(pollMs);
   }
 
   async function answered(wanted: number): Promise<void> {
     while (attempts < wanted || (service?.inFlight() ?? 0) > 0) {
       // It is sent again, and nothing is lost, but the measurement is invalid.
       if (failure !== undefined && !mayFail) throw new Error(failure);
-      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      await pause(pollMs);
     }
-  }
-
-  async function anyPending(): Promise<boolean> {
-    const found = await database?.query("SELECT FROM pending LIMIT 1");
-    return (found?.rowCount ?? 0) > 0;
   }
 
   async function reportOne(partnerId: string): Promise<void> {
@@ -165,16 +152,15 @@ export function serviceMethods(process: NodeJS.Process) {
     return { count, elapsedMs: performance.now() - startedMs, cpuMs: (user + system) / 1_000 };
   }
 
-  /** These partners are sent to, or not: what comes then waits in the database. */
-  async function sending({ to, on }: { readonly to: readonly string[]; readonly on: boolean }): Promise<void> {
+  /** Partners are sent to, or not: what comes then waits in the database. */
+  async function sending(state: "active" | "paused"): Promise<void> {
     // One after the other: together they would wait for the few connections of people's queries.
-    for (const id of to) await service?.registry.setState(id as PartnerId, on ? "active" : "paused");
+    for (const id of partnerIds) await service?.registry.setState(id as PartnerId, state);
   }
 
-  /** Sends until `rows` more were accepted, from the first of them on; then nobody is sent to again. */
-  async function drain({ rows }: { readonly rows: number }): Promise<RoundOutcome> {
+  /** Sends until this many more were accepted, then pauses. @returns how many followed the first in a second */
+  async function drain(rows: number): Promise<number> {
     const before = attempts;
-    const cpuStart = process.cpuUsage();
     let firstMs = 0;
     let lastMs = 0;
     const { promise: done, resolve, reject } = Promise.withResolvers<undefined>();
@@ -186,14 +172,13 @@ export function serviceMethods(process: NodeJS.Process) {
         resolve(undefined);
       }
     };
-    await sending({ to: partnerIds, on: true });
+    await sending("active");
     await done.finally(() => {
       onAttempts = undefined;
     });
-    const { user, system } = process.cpuUsage(cpuStart);
-    await sending({ to: partnerIds, on: false });
+    await sending("paused");
     await answered(attempts);
-    return { count: rows - 1, elapsedMs: lastMs - firstMs, cpuMs: (user + system) / 1_000 };
+    return ((rows - 1) / (lastMs - firstMs)) * 1_000;
   }
 
   return {
@@ -208,10 +193,10 @@ export function serviceMethods(process: NodeJS.Process) {
     },
     standing: (): ServiceFigures => {
       const { user, system } = process.cpuUsage();
+      const memory = { rss: process.resourceUsage().maxRSS * 1_024 };
       return { attempts, failed, cpuMs: (user + system) / 1_000, memory };
     },
     stop: async (): Promise<void> => {
-      clearInterval(memorySampler);
       await service?.stop();
       await database?.end();
     },
@@ -234,16 +219,8 @@ async function acquirerOf(env: NodeJS.ProcessEnv): Promise<Acquirer> {
     clock: systemClock,
   });
   if (!(await acquirer.isUpWithin(10_000))) throw new Error(`The host is not reached: ${acquirer.health().detail}`);
-  return {
-    approvals: acquirer.approvals,
-    ask: (message, options) => acquirer.ask(message, options),
-    refusesToken: (token) => acquirer.refusesToken(token),
-    health: () => acquirer.health(),
-    async close() {
-      await acquirer.close();
-      await host.close();
-    },
-  };
+  const close = acquirer.close.bind(acquirer);
+  return Object.assign(acquirer, { close: () => close().then(() => host.close()) });
 }
 
 if (import.meta.main) answer(process, serviceMethods(process));
