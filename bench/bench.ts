@@ -28,6 +28,9 @@ export interface BenchResult {
   readonly recovery: RecoveryResult | undefined;
 }
 
+/** So that some come in every window, however busy the machine is. */
+const latencyPerSMin = 50;
+
 /** Reports progress on stderr, because a benchmark takes minutes. */
 export type Note = (line: string) => void;
 
@@ -50,7 +53,8 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
         });
   const serviceRssBytes = service && (await service.process.ask("standing", undefined)).memory.rss;
   const servicePerS = measured.find(({ name }) => name === "service")?.perS.median ?? Number.NaN;
-  const plan = { ...options.latency, ratePerS: options.ratePerS ?? Math.round(servicePerS / 2) };
+  const ratePerS = options.ratePerS ?? Math.max(latencyPerSMin, Math.round(servicePerS / 2));
+  const plan = { ...options.latency, ratePerS };
   if (wants("latency")) note(`latency at ${plan.ratePerS} a second`);
   const latency = wants("latency") && service ? await measureLatency(service, around, plan) : undefined;
   // Idle processes would use processor time and connections of the next part.

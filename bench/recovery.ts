@@ -96,7 +96,7 @@ function isLimited(index: number): boolean {
   return index % 2 === 1;
 }
 
-/** Every wave brings each partner as many as the rate asks for. @returns how many there were */
+/** Each wave brings what the rate asks for by then, the first one at once. @returns how many there were */
 async function reportFor(
   { downMs, completionsPerS }: RecoveryPlan,
   reportEach: (partnersOf: readonly string[]) => Promise<void>,
@@ -107,7 +107,7 @@ async function reportFor(
   for (;;) {
     const elapsedMs = performance.now() - startedMs;
     if (elapsedMs >= downMs) return reported;
-    const due = Math.floor((elapsedMs / 1_000) * completionsPerS) - reported;
+    const due = Math.ceil((elapsedMs / 1_000) * completionsPerS) - reported;
     const wave = Array.from({ length: due }, (_, index) => to[(reported + index) % to.length] ?? "");
     await reportEach(wave);
     reported += wave.length;
