@@ -8,48 +8,40 @@ const restartAfterMs = 100;
 const backAfterMs = 3_000;
 
 /** The faults of a storm. Everything that began ends by itself, or with `heal`. */
-export class Faults {
-  readonly #context: SimulationContext;
-  readonly #services: readonly SimulatedProcess[];
-
-  constructor(context: SimulationContext, services: readonly SimulatedProcess[]) {
-    this.#context = context;
-    this.#services = services;
-  }
+export function stormFaults(context: SimulationContext, services: readonly SimulatedProcess[]) {
+  const { world, plan, database, notifications, instances, homeLines } = context;
+  const { random, agenda } = world;
 
   /** Makes faults while it is stormy: one now and then, or where clocks drift, half of the time, beats alone. */
-  go(): void {
-    const { world, plan, faults } = this.#context;
-    if (faults === "leases" || (plan.drift === largestDrift && world.random.chance(0.5))) this.#onlyBeats();
-    else this.#all();
+  function go(): void {
+    const { faults } = context;
+    if (faults === "leases" || (plan.drift === largestDrift && random.chance(0.5))) onlyBeats();
+    else all();
   }
 
-  #all(): void {
-    const { world } = this.#context;
-    world.agenda.after(world.random.between(50, 2_500), () => {
-      if (!this.#context.isStormy) return;
-      this.#one();
-      this.#all();
+  function all(): void {
+    agenda.after(random.between(50, 2_500), () => {
+      if (!context.isStormy) return;
+      one();
+      all();
     });
   }
 
   /** One lease after the other is deleted while its holder works: that shows for how long it believes in it. */
-  #onlyBeats(): void {
-    const { world } = this.#context;
-    world.agenda.after(world.random.between(500, 3_000), () => {
-      if (!this.#context.isStormy) return;
-      const forMs = this.#cutBeats(world.random.pick(this.#services));
-      world.agenda.after(forMs, () => this.#onlyBeats());
+  function onlyBeats(): void {
+    agenda.after(random.between(500, 3_000), () => {
+      if (!context.isStormy) return;
+      const forMs = cutBeats(random.pick(services));
+      agenda.after(forMs, () => onlyBeats());
     });
   }
 
-  heal(): void {
-    const { database, notifications, homeLines } = this.#context;
+  function heal(): void {
     Object.assign(database.weather, fairWeather);
     for (const line of homeLines) line.isBroken = false;
     notifications.lossChance = 0;
     notifications.lateChance = 0;
-    for (const service of this.#services) {
+    for (const service of services) {
       const { instance } = service;
       instance?.loop.runOn();
       service.line.heal();
@@ -67,105 +59,100 @@ export class Faults {
   /**
    * From now on nothing that a process asks is answered, although its beats are. @returns the process
    */
-  breakAllButBeats(forMs: number): SimulatedProcess {
-    const { world } = this.#context;
-    const service = world.random.pick(this.#services);
+  function breakAllButBeats(forMs: number): SimulatedProcess {
+    const service = random.pick(services);
     world.note("fault", "nothing is answered but beats", service.instance?.name);
     service.line.isBroken = true;
-    world.agenda.after(forMs, () => {
+    agenda.after(forMs, () => {
       service.line.isBroken = false;
     });
     return service;
   }
 
   /** From now on nothing in one home is answered. @returns the home, and when it is back */
-  breakHome(forMs: number): { readonly home: number; readonly untilMs: number } {
-    const { world, homeLines, plan } = this.#context;
-    const home = Math.floor(world.random.between(0, plan.homes));
+  function breakHome(forMs: number): { readonly home: number; readonly untilMs: number } {
+    const home = Math.floor(random.between(0, plan.homes));
     const line = homeLines[home];
     world.note("fault", "a home is away", home);
     if (line !== undefined) line.isBroken = true;
-    world.agenda.after(forMs, () => {
+    agenda.after(forMs, () => {
       if (line !== undefined) line.isBroken = false;
     });
     return { home, untilMs: world.nowMs + forMs };
   }
 
-  #one(): void {
-    const { random } = this.#context.world;
-    const service = random.pick(this.#services);
-    if (this.#context.faults === "crashes") {
-      this.#crash(service);
+  function one(): void {
+    const service = random.pick(services);
+    if (context.faults === "crashes") {
+      crash(service);
       return;
     }
     const faults = [
-      () => this.breakHome(random.between(50, random.chance(0.5) ? 2_000 : 12_000)),
-      () => this.#kill(service),
-      () => this.#stop(service),
-      () => this.#stop(service),
-      () => this.#crash(service),
-      () => this.#freeze(service),
-      () => this.#stall(service),
-      () => this.#cut(service),
-      () => this.#cut(service),
-      () => this.#badWeather(),
-      () => this.#badWeather(),
-      () => this.#stepClocks(service),
-      () => this.#badNotifications(),
-      () => this.#cutBeats(service),
-      () => this.#cutBeats(service),
+      () => breakHome(random.between(50, random.chance(0.5) ? 2_000 : 12_000)),
+      () => kill(service),
+      () => stop(service),
+      () => stop(service),
+      () => crash(service),
+      () => freeze(service),
+      () => stall(service),
+      () => cut(service),
+      () => cut(service),
+      () => badWeather(),
+      () => badWeather(),
+      () => stepClocks(service),
+      () => badNotifications(),
+      () => cutBeats(service),
+      () => cutBeats(service),
     ];
     random.pick(faults)();
   }
 
-  #kill(service: SimulatedProcess): void {
+  function kill(service: SimulatedProcess): void {
     service.kill();
-    this.#after(200, 9_000, () => service.start());
+    after(200, 9_000, () => service.start());
   }
 
   /** An error ends the process, and it is started again at once. */
-  #crash(service: SimulatedProcess): void {
+  function crash(service: SimulatedProcess): void {
     service.kill();
-    this.#context.world.agenda.after(restartAfterMs, () => service.start());
+    agenda.after(restartAfterMs, () => service.start());
   }
 
-  #stop(service: SimulatedProcess): void {
-    const { random } = this.#context.world;
+  function stop(service: SimulatedProcess): void {
     const { instance } = service;
     if (instance !== undefined && random.chance(0.7)) setSlow(instance, random.between(600, 3_000));
-    void service.stop(random.pick([1_000, 5_000, 10_000])).then(() => this.#after(500, 6_000, () => service.start()));
+    void service.stop(random.pick([1_000, 5_000, 10_000])).then(() => after(500, 6_000, () => service.start()));
   }
 
   /** SIGSTOP, or a machine that is suspended. */
-  #freeze(service: SimulatedProcess): void {
+  function freeze(service: SimulatedProcess): void {
     const loop = service.instance?.loop;
     if (loop === undefined) return;
-    const isSuspended = this.#context.world.random.chance(0.4) && loop.maySuspend;
-    this.#context.world.note("fault", isSuspended ? "suspend" : "freeze", loop.name);
+    const isSuspended = random.chance(0.4) && loop.maySuspend;
+    world.note("fault", isSuspended ? "suspend" : "freeze", loop.name);
     if (isSuspended) loop.suspend();
     else loop.freeze();
-    this.#after(20, this.#either(0.5, 3_000, 14_000), () => loop.runOn());
+    after(20, either(0.5, 3_000, 14_000), () => loop.runOn());
   }
 
-  #stall(service: SimulatedProcess): void {
+  function stall(service: SimulatedProcess): void {
     const loop = service.instance?.loop;
     if (loop === undefined) return;
-    this.#context.world.note("fault", "stall", loop.name);
+    world.note("fault", "stall", loop.name);
     loop.stall();
-    this.#after(10, this.#either(0.5, 1_000, 25_000), () => loop.runOn());
+    after(10, either(0.5, 1_000, 25_000), () => loop.runOn());
   }
 
-  #cut(service: SimulatedProcess): void {
-    const { random } = this.#context.world;
+  function cut(service: SimulatedProcess): void {
     const { line, beatLine } = service;
     const lines = random.pick([[line], [beatLine], [line, beatLine]]);
     const isOneWay = random.chance(0.5);
-    this.#context.world.note("fault", isOneWay ? "answers lost" : "cut off", service.instance?.name, lines.length);
+    world.note("fault", isOneWay ? "answers lost" : "cut off", service.instance?.name, lines.length);
     for (const line of lines) {
       if (isOneWay) line.losesAnswers = true;
       else line.losesStatements = true;
     }
-    this.#after(50, this.#either(0.5, 2_000, 12_000), () => {
+    after(50, either(0.5, 2_000, 12_000), () => {
       for (const line of lines) line.heal();
     });
   }
@@ -174,22 +161,19 @@ export class Faults {
    * Its beats are not answered until its lease is deleted, while everything else is; half of the time outcomes are
    * recorded so slowly that some are of the lease before. @returns for how long
    */
-  #cutBeats({ beatLine, instance }: SimulatedProcess): number {
-    const { world } = this.#context;
-    const forMs = world.random.between(6_500, 9_000);
+  function cutBeats({ beatLine, instance }: SimulatedProcess): number {
+    const forMs = random.between(6_500, 9_000);
     world.note("fault", "beats cut off", instance?.name);
     beatLine.losesStatements = true;
-    world.agenda.after(forMs, () => beatLine.heal());
-    if (instance !== undefined && world.random.chance(0.5)) {
-      setSlow(instance, world.random.between(600, 4_000));
-      world.agenda.after(forMs + backAfterMs, () => setSlow(instance, 0));
+    agenda.after(forMs, () => beatLine.heal());
+    if (instance !== undefined && random.chance(0.5)) {
+      setSlow(instance, random.between(600, 4_000));
+      agenda.after(forMs + backAfterMs, () => setSlow(instance, 0));
     }
     return forMs;
   }
 
-  #badWeather(): void {
-    const { database, world, instances } = this.#context;
-    const { random } = world;
+  function badWeather(): void {
     const { weather } = database;
     const kinds = ["isDown", "failChance", "unknownChance", "slowChance", "slowness", "unstorable"] as const;
     const kind = random.pick(kinds);
@@ -198,38 +182,37 @@ export class Faults {
     else if (kind === "slowness") weather.slowness = random.between(2, 40);
     else if (kind === "unstorable") setUnstorable(instances, 0.05);
     else weather[kind] = random.between(0.01, 0.2);
-    this.#after(50, this.#either(0.6, 2_000, 12_000), () => {
+    after(50, either(0.6, 2_000, 12_000), () => {
       if (kind === "unstorable") setUnstorable(instances, 0);
       else Object.assign(weather, { [kind]: fairWeather[kind] });
     });
   }
 
-  #stepClocks(service: SimulatedProcess): void {
-    const { random } = this.#context.world;
+  function stepClocks(service: SimulatedProcess): void {
     const ms = random.between(-40_000, 40_000);
-    this.#context.world.note("fault", "clock steps", ms);
+    world.note("fault", "clock steps", ms);
     if (random.chance(0.5)) service.instance?.loop.stepWallClock(ms);
-    else this.#context.database.stepClock(ms);
+    else database.stepClock(ms);
   }
 
-  #badNotifications(): void {
-    const { notifications, world } = this.#context;
-    notifications.lossChance = world.random.pick([0, 0.1, 0.9]);
-    notifications.lateChance = world.random.pick([0, 0.1, 0.5]);
-    this.#after(1_000, 10_000, () => {
+  function badNotifications(): void {
+    notifications.lossChance = random.pick([0, 0.1, 0.9]);
+    notifications.lateChance = random.pick([0, 0.1, 0.5]);
+    after(1_000, 10_000, () => {
       notifications.lossChance = 0.02;
       notifications.lateChance = 0.02;
     });
   }
 
-  #after(leastMs: number, mostMs: number, work: () => void): void {
-    const { agenda, random } = this.#context.world;
+  function after(leastMs: number, mostMs: number, work: () => void): void {
     agenda.after(random.between(leastMs, mostMs), work);
   }
 
-  #either(chance: number, ms: number, otherMs: number): number {
-    return this.#context.world.random.chance(chance) ? ms : otherMs;
+  function either(chance: number, ms: number, otherMs: number): number {
+    return random.chance(chance) ? ms : otherMs;
   }
+
+  return { go, heal, breakAllButBeats, breakHome };
 }
 
 function setSlow({ outcomes }: Instance, slowMs: number): void {

@@ -1,18 +1,18 @@
 import { setImmediate } from "node:timers/promises";
 import { homeOf } from "../packages/server/src/ids.ts";
 import { Lease } from "../packages/server/src/leases/lease.ts";
-import { Checks, checkAllOwned, checkEvenlyOwned } from "./checks/checks.ts";
+import { checkAllOwned, checkEvenlyOwned, checksOf } from "./checks/checks.ts";
 import { checkBehindBlocked, checkProgress } from "./checks/progress.ts";
 import type { FaultsOf, SimulationContext, SimulationPlan } from "./context.ts";
 import { Line, Session, SimulatedDatabase } from "./database/database.ts";
 import { SimulatedLeases } from "./database/shards.ts";
 import { Tables } from "./database/tables.ts";
-import { Faults } from "./faults.ts";
+import { stormFaults } from "./faults.ts";
 import { Merchant } from "./outside/merchant.ts";
-import { SimulatedOperators } from "./outside/operators.ts";
+import { simulatedOperators } from "./outside/operators.ts";
 import { EventLoop, largestDrift, usualDrift } from "./service/event-loop.ts";
 import { type Instance, SimulatedNotifications, SimulatedProcess } from "./service/instance.ts";
-import { Chains } from "./service/producer.ts";
+import { commandChains } from "./service/producer.ts";
 import { type Violation, World } from "./world.ts";
 
 export interface SimulationOptions {
@@ -50,8 +50,8 @@ const calmMs = 70_000;
 export class Simulation {
   readonly #world: World;
   readonly #context: SimulationContext;
-  readonly #faults: Faults;
-  readonly #people: SimulatedOperators;
+  readonly #faults: ReturnType<typeof stormFaults>;
+  readonly #people: ReturnType<typeof simulatedOperators>;
   readonly #steps: number;
   #away: { readonly home: number; readonly untilMs: number } | undefined;
 
@@ -63,20 +63,20 @@ export class Simulation {
     const database = new SimulatedDatabase(world);
     const tables = new Tables(merchants, () => world.nowMs);
     const instances = new Set<Instance>();
-    const checks = new Checks({ world, plan, tables, database, instances });
+    const checks = checksOf({ world, plan, tables, database, instances });
     const homeLines = Array.from({ length: plan.homes }, () => new Line());
     const notifications = new SimulatedNotifications(world, instances);
     const parts = { world, plan, database, tables, notifications, checks, faults, instances, homeLines };
     this.#context = { ...parts, isStormy: false, loadFactor: 1 };
-    const chains = new Chains(world, tables);
+    const chains = commandChains(world, tables);
     const services = Array.from(
       { length: plan.services },
       (_, number) => new SimulatedProcess(this.#context, chains, `p${number}`),
     );
     this.#world = world;
     this.#steps = steps;
-    this.#faults = new Faults(this.#context, services);
-    this.#people = new SimulatedOperators(this.#context);
+    this.#faults = stormFaults(this.#context, services);
+    this.#people = simulatedOperators(this.#context);
     if (isAlone) this.#startReaper();
     for (const service of services) world.agenda.after(world.random.between(0, 2_000), () => service.start());
   }

@@ -19,8 +19,8 @@ export class World {
   readonly agenda = new Agenda();
   readonly random: SeededRandom;
   readonly #trace: (readonly Detail[])[] = [];
-  #steps = 0;
-  #violation: Violation | undefined;
+  steps = 0;
+  violation: Violation | undefined;
 
   constructor(seed: number) {
     this.random = seeded(seed);
@@ -30,20 +30,12 @@ export class World {
     return this.agenda.nowMs;
   }
 
-  get steps(): number {
-    return this.#steps;
-  }
-
-  get violation(): Violation | undefined {
-    return this.#violation;
-  }
-
   /** Runs one event. False: no event is left. */
   step(): boolean {
     let planned = this.agenda.next();
     while (planned !== undefined && planned.run === undefined) planned = this.agenda.next();
     if (planned?.run === undefined) return false;
-    this.#steps += 1;
+    this.steps += 1;
     try {
       planned.run();
     } catch (error) {
@@ -54,7 +46,7 @@ export class World {
 
   /** Records an event. It is cheap, because the text is made only on request. */
   note(...details: readonly Detail[]): void {
-    const line = [this.#steps, Math.round(this.nowMs * 1_000) / 1_000, ...details];
+    const line = [this.steps, Math.round(this.nowMs * 1_000) / 1_000, ...details];
     this.#trace.push(line);
     if (this.#trace.length > 2 * traceLength) this.#trace.splice(0, traceLength);
   }
@@ -67,9 +59,9 @@ export class World {
 
   /** Only the first violation counts. It is not thrown: the code under test would catch it. */
   violated(invariant: number, text: string): void {
-    if (this.#violation !== undefined) return;
+    if (this.violation !== undefined) return;
     this.note("VIOLATION of", invariant, text);
-    this.#violation = { invariant, text, step: this.#steps, atMs: this.nowMs };
+    this.violation = { invariant, text, step: this.steps, atMs: this.nowMs };
   }
 
   broke(error: unknown): void {
@@ -89,16 +81,12 @@ export interface Planned {
 class Agenda {
   readonly #queue = new TinyQueue<Planned>([], (one, other) => one.atMs - other.atMs || one.number - other.number);
   #count = 0;
-  #nowMs = 0;
-
   /** Milliseconds since the simulation began. */
-  get nowMs(): number {
-    return this.#nowMs;
-  }
+  nowMs = 0;
 
   after(ms: number, run: () => void): Planned {
     this.#count += 1;
-    const planned = { atMs: this.#nowMs + ms, number: this.#count, run };
+    const planned = { atMs: this.nowMs + ms, number: this.#count, run };
     this.#queue.push(planned);
     return planned;
   }
@@ -106,7 +94,7 @@ class Agenda {
   /** Moves the clock on to the next event, and takes it off. */
   next(): Planned | undefined {
     const next = this.#queue.pop();
-    if (next !== undefined) this.#nowMs = next.atMs;
+    if (next !== undefined) this.nowMs = next.atMs;
     return next;
   }
 }

@@ -8,8 +8,8 @@ import type { Observed, SimulationContext } from "../context.ts";
 import type { ShardRow, SimulatedNotification } from "../database/tables.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
-import { CompletenessCheck } from "./progress.ts";
-import { OfInstance, StartChecks } from "./starts.ts";
+import { completenessCheck } from "./progress.ts";
+import { OfInstance, startChecks } from "./starts.ts";
 
 /** Steps between two checks of what is not checked where it happens. */
 const boundsEvery = 16;
@@ -17,147 +17,149 @@ const believersEvery = 64;
 const completeEvery = 256;
 const surplusMax = 8;
 
-/** The invariants: reported events are checked at once, the rest every few steps. */
-export class Checks {
-  readonly #seen: Observed;
-  readonly #complete: CompletenessCheck;
-  readonly #reads: ReadsCheck;
-  readonly starts: StartChecks;
-  readonly sweeps: SweepsCheck;
+export type Checks = ReturnType<typeof checksOf>;
 
-  constructor(seen: Observed) {
-    this.#seen = seen;
-    this.starts = new StartChecks(seen);
-    this.#reads = new ReadsCheck(seen.world);
-    this.sweeps = new SweepsCheck(seen.world);
-    this.#complete = new CompletenessCheck(seen);
-  }
+/** The invariants: reported events are checked at once, the rest every few steps. */
+export function checksOf(seen: Observed) {
+  const { world, plan, tables, instances } = seen;
+  const starts = startChecks(seen);
+  const readCounts = readsCheck(world);
+  const sweeps = sweepsCheck(world);
+  const complete = completenessCheck(seen);
 
   /** The time until an attempt ends, if the partner's owner had no free slot since then; otherwise 0. */
-  slotWaitMs(partnerId: PartnerId, sinceMs: number): number {
-    const owner = this.#ownerOf(partnerId);
-    return owner !== undefined && this.starts.fullMs(owner) >= sinceMs ? this.#seen.plan.attemptTimeoutMs : 0;
+  function slotWaitMs(partnerId: PartnerId, sinceMs: number): number {
+    const owner = ownerOf(partnerId);
+    return owner !== undefined && starts.fullMs(owner) >= sinceMs ? plan.attemptTimeoutMs : 0;
   }
 
-  rests(partnerId: PartnerId, id: NotificationId): boolean {
-    return this.#ownerOf(partnerId)?.worker.queues.rests(id) ?? false;
+  function rests(partnerId: PartnerId, id: NotificationId): boolean {
+    return ownerOf(partnerId)?.worker.queues.rests(id) ?? false;
   }
 
-  #ownerOf(partnerId: PartnerId): Instance | undefined {
-    return [...this.#seen.instances].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
+  function ownerOf(partnerId: PartnerId): Instance | undefined {
+    return [...instances].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
   }
 
-  afterStep(): void {
-    const { steps } = this.#seen.world;
-    if (steps % boundsEvery === 0) for (const worker of this.#seen.instances) checkBounds(this.#seen, worker);
-    if (steps % believersEvery === 0) checkBelievers(this.#seen);
-    if (steps % completeEvery === 0) for (const worker of this.#seen.instances) this.#complete.check(worker);
+  function afterStep(): void {
+    const { steps } = world;
+    if (steps % boundsEvery === 0) for (const worker of instances) checkBounds(seen, worker);
+    if (steps % believersEvery === 0) checkBelievers(seen);
+    if (steps % completeEvery === 0) for (const worker of instances) complete.check(worker);
   }
 
-  attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
-    this.starts.attemptBegins(worker, delivery, url, isRegistered);
-    this.#reads.begins(worker, delivery.partnerId);
+  function attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
+    starts.attemptBegins(worker, delivery, url, isRegistered);
+    readCounts.begins(worker, delivery.partnerId);
   }
 
   /** It is not sent, and rests like one whose outcome could not be stored. */
-  unhandled({ id, round, attemptsMade }: Delivery): void {
-    const rest = { deadlineMs: this.#seen.world.nowMs, isEnded: true, mayRepeat: true };
+  function unhandled({ id, round, attemptsMade }: Delivery): void {
+    const rest = { deadlineMs: world.nowMs, isEnded: true, mayRepeat: true };
     const start = { round, attemptsMade, leaseId: "" as never, epoch: undefined, ...rest };
-    this.#seen.tables.notifications.get(id)?.starts.push(start);
+    tables.notifications.get(id)?.starts.push(start);
   }
 
-  circuitsLoaded(worker: Instance, loaded: readonly LoadedCircuit[]): void {
+  function circuitsLoaded(worker: Instance, loaded: readonly LoadedCircuit[]): void {
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
-      this.#seen.world.note(worker.name, "loads", partnerId, queue, circuit.state, circuit.probeInMs ?? "", controlNo);
+      world.note(worker.name, "loads", partnerId, queue, circuit.state, circuit.probeInMs ?? "", controlNo);
     }
-    const { shards } = this.#seen.tables;
-    this.starts.circuits.get(worker).loaded(loaded, (id) => shards[shardOf(id)]?.epoch ?? 0);
+    const { shards } = tables;
+    starts.circuits.get(worker).loaded(loaded, (id) => shards[shardOf(id)]?.epoch ?? 0);
   }
 
   /** An outcome is on its way to the database. */
-  async recorded(worker: Instance, outcome: DeliveryOutcome, recording: Promise<Recorded>): Promise<Recorded> {
-    const known = this.starts.circuits.get(worker);
+  async function recorded(worker: Instance, outcome: DeliveryOutcome, recording: Promise<Recorded>): Promise<Recorded> {
+    const known = starts.circuits.get(worker);
     for (const change of outcome.circuits) {
       const { state, probeInMs } = change.circuit;
-      this.#seen.world.note(
-        worker.name,
-        "changes",
-        change.partnerId,
-        change.queue,
-        state,
-        probeInMs ?? "",
-        change.controlNo,
-      );
+      world.note(worker.name, "changes", change.partnerId, change.queue, state, probeInMs ?? "", change.controlNo);
       known.changed(change);
     }
     try {
       const recorded = await recording;
-      this.#seen.world.note(worker.name, "recorded", outcome.id, outcome.next.kind, recorded);
+      world.note(worker.name, "recorded", outcome.id, outcome.next.kind, recorded);
       return recorded;
     } catch (error) {
-      this.#seen.world.note(worker.name, "could not record", outcome.id);
+      world.note(worker.name, "could not record", outcome.id);
       for (const change of outcome.circuits) known.withdrawn(change);
-      for (const start of this.#seen.tables.notifications.get(outcome.id)?.starts ?? []) start.mayRepeat = true;
+      for (const start of tables.notifications.get(outcome.id)?.starts ?? []) start.mayRepeat = true;
       throw error;
     }
   }
 
   /** Invariants 1, 9 and 20: asked of every outcome that changes a row, as it is committed. */
-  applied(outcome: DeliveryOutcome, before: SimulatedNotification, one: SimulatedNotification): void {
+  function applied(outcome: DeliveryOutcome, before: SimulatedNotification, one: SimulatedNotification): void {
     const { id, round, attemptsMade, next } = outcome;
     const isLater = before.round > round || (next.kind !== "accepted" && before.attemptsMade !== attemptsMade);
-    if (isLater)
-      this.#seen.world.violated(9, `an outcome of ${id}, round ${round}, attempt ${attemptsMade}, changes a later one`);
+    if (isLater) world.violated(9, `an outcome of ${id}, round ${round}, attempt ${attemptsMade}, changes a later one`);
     if (next.kind === "accepted" && !one.acceptedRounds.has(round)) {
-      this.#seen.world.violated(1, `${id} ends as accepted, and nobody accepted it in round ${round}`);
+      world.violated(1, `${id} ends as accepted, and nobody accepted it in round ${round}`);
     }
-    if (next.kind === "retry") this.#checkStep(outcome, next.delayMs, before, one);
+    if (next.kind === "retry") checkStep(outcome, next.delayMs, before, one);
   }
 
   /** An attempt that a person asked for is no step of the schedule, unless it was read before that. */
-  #checkStep(
+  function checkStep(
     { id, attempt }: DeliveryOutcome,
     delayMs: number,
     before: SimulatedNotification,
     one: SimulatedNotification,
   ) {
-    const steps = this.#seen.tables.merchantOf(one.partnerId)?.partner.settings.retry ?? [];
+    const steps = tables.merchantOf(one.partnerId)?.partner.settings.retry ?? [];
     const made = before.attemptsMade + 1 - one.sentNow;
     if (before.isAsked) one.sentNow += 1;
     const stepS = steps[Math.max(1, made) - 1] ?? 0;
     if (made >= steps.length || mayAskToWait(attempt.httpStatus ?? 0) || delayMs <= stepS * 1_000 * (1 + jitter))
       return;
-    this.#seen.world.violated(20, `${id} waits ${delayMs} ms after ${made} steps, of which the last is ${stepS} s`);
+    world.violated(20, `${id} waits ${delayMs} ms after ${made} steps, of which the last is ${stepS} s`);
   }
 
   /** Invariant 16. Fewer shards at a time are released to other workers that have too few. */
-  releases(worker: Instance, shards: readonly OwnedShard[]): void {
+  function releases(worker: Instance, shards: readonly OwnedShard[]): void {
     if (!worker.drains || shards.length <= surplusMax) return;
     const { slots } = worker.worker.status;
     const unrecorded = worker.outcomes.reduce((sum, { unwritten }) => sum + unwritten, 0);
     if (slots + unrecorded === 0) return;
     const left = `${slots} attempts on the wire and ${unrecorded} unrecorded outcomes`;
-    this.#seen.world.violated(16, `${worker.name} stops with ${left}, although it has time for them`);
+    world.violated(16, `${worker.name} stops with ${left}, although it has time for them`);
   }
 
-  readBegins(worker: Instance, reads: readonly QueueRead[]): void {
+  function readBegins(worker: Instance, reads: readonly QueueRead[]): void {
     for (const read of reads) {
       const { partnerId, queue, after } = read;
-      this.#reads.count(worker, read);
-      this.#seen.world.note(worker.name, "reads", partnerId, queue, after === undefined ? "from the head" : after.id);
+      readCounts.count(worker, read);
+      world.note(worker.name, "reads", partnerId, queue, after === undefined ? "from the head" : after.id);
     }
-    this.#complete.readBegins(worker, reads);
+    complete.readBegins(worker, reads);
   }
 
-  offered(worker: Instance, one: SimulatedNotification): void {
-    this.#seen.world.note(worker.name, "is offered", one.id);
-    this.#complete.notified(worker, one);
+  function offered(worker: Instance, one: SimulatedNotification): void {
+    world.note(worker.name, "is offered", one.id);
+    complete.notified(worker, one);
   }
 
-  woken(worker: Instance, hint: Hint): void {
-    this.#seen.world.note(worker.name, "is woken", hint.partnerId, hint.queue ?? "");
-    this.#complete.woken(worker, hint);
+  function woken(worker: Instance, hint: Hint): void {
+    world.note(worker.name, "is woken", hint.partnerId, hint.queue ?? "");
+    complete.woken(worker, hint);
   }
+
+  return {
+    starts,
+    sweeps,
+    slotWaitMs,
+    rests,
+    afterStep,
+    attemptBegins,
+    unhandled,
+    circuitsLoaded,
+    recorded,
+    applied,
+    releases,
+    readBegins,
+    offered,
+    woken,
+  };
 }
 
 const rowsPerSlot = 8;
@@ -220,64 +222,54 @@ export function checkEvenlyOwned({ world, tables }: SimulationContext): void {
 const sweptWithinMs = 25_000;
 
 /** Invariant 15: every shard that a worker owns is swept. */
-class SweepsCheck {
-  readonly #world: World;
+function sweepsCheck(world: World) {
   /** When each shard was swept last, or first seen, by worker. */
-  readonly #swept = new OfInstance(() => new Map<number, number>());
+  const sweptOf = new OfInstance(() => new Map<number, number>());
 
-  constructor(world: World) {
-    this.#world = world;
-  }
-
-  swept(worker: Instance, shards: readonly number[]): void {
-    const swept = this.#swept.get(worker);
-    for (const shard of shards) swept.set(shard, this.#world.nowMs);
+  function swept(worker: Instance, shards: readonly number[]): void {
+    const swept = sweptOf.get(worker);
+    for (const shard of shards) swept.set(shard, world.nowMs);
   }
 
   /** Called each second of a calm phase, after its first 20 s. */
-  check(worker: Instance): void {
-    const swept = this.#swept.get(worker);
+  function check(worker: Instance): void {
+    const swept = sweptOf.get(worker);
     const ready = new Set(worker.worker.ownership.ready);
     for (const shard of swept.keys()) if (!ready.has(shard)) swept.delete(shard);
     for (const shard of ready) {
-      const sinceMs = swept.get(shard) ?? this.#world.nowMs;
+      const sinceMs = swept.get(shard) ?? world.nowMs;
       swept.set(shard, sinceMs);
-      if (this.#world.nowMs - sinceMs <= sweptWithinMs) continue;
-      this.#world.violated(15, `${worker.name} has not swept its shard ${shard} for ${sweptWithinMs} ms`);
+      if (world.nowMs - sinceMs <= sweptWithinMs) continue;
+      world.violated(15, `${worker.name} has not swept its shard ${shard} for ${sweptWithinMs} ms`);
     }
   }
+
+  return { swept, check };
 }
 
 const windowMs = 1_000;
 const readsMax = 150;
 
 /** No queue is read endlessly: a worker that reads without result is a busy loop. */
-class ReadsCheck {
-  readonly #world: World;
-  readonly #counts = new OfInstance(() => new Map<string, { sinceMs: number; count: number }>());
+function readsCheck(world: World) {
+  const countsOf = new OfInstance(() => new Map<string, { sinceMs: number; count: number }>());
 
-  constructor(world: World) {
-    this.#world = world;
-  }
-
-  count(worker: Instance, { partnerId, queue, after }: QueueRead): void {
+  function count(worker: Instance, { partnerId, queue, after }: QueueRead): void {
     if (after !== undefined) return;
-    const counts = this.#counts.get(worker);
+    const counts = countsOf.get(worker);
     const key = `${partnerId} ${queue}`;
-    const counted = counts.get(key) ?? { sinceMs: this.#world.nowMs, count: 0 };
+    const counted = counts.get(key) ?? { sinceMs: world.nowMs, count: 0 };
     counts.set(key, counted);
-    if (this.#world.nowMs - counted.sinceMs >= windowMs)
-      Object.assign(counted, { sinceMs: this.#world.nowMs, count: 0 });
+    if (world.nowMs - counted.sinceMs >= windowMs) Object.assign(counted, { sinceMs: world.nowMs, count: 0 });
     counted.count += 1;
     if (counted.count <= readsMax) return;
-    this.#world.violated(
-      13,
-      `${worker.name} read the head of ${partnerId} "${queue}" ${readsMax} times in ${windowMs} ms`,
-    );
+    world.violated(13, `${worker.name} read the head of ${partnerId} "${queue}" ${readsMax} times in ${windowMs} ms`);
   }
 
   /** An attempt of the partner begins: reading for it is worth while. */
-  begins(worker: Instance, partnerId: string): void {
-    for (const [key, counted] of this.#counts.get(worker)) if (key.startsWith(partnerId)) counted.count = 0;
+  function begins(worker: Instance, partnerId: string): void {
+    for (const [key, counted] of countsOf.get(worker)) if (key.startsWith(partnerId)) counted.count = 0;
   }
+
+  return { count, begins };
 }

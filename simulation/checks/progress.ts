@@ -100,75 +100,72 @@ interface Moment {
 const settledMs = 20;
 
 /** Invariant 11: a queue that calls itself complete has every row that it was notified of, or that a read could see. */
-export class CompletenessCheck {
-  readonly #seen: Observed;
+export function completenessCheck({ world, tables, database }: Observed) {
   /** The last read from a queue's head, by worker, epoch and queue. */
-  readonly #reads = new OfInstance(() => new Map<string, Moment>());
+  const readsOf = new OfInstance(() => new Map<string, Moment>());
 
-  constructor(seen: Observed) {
-    this.#seen = seen;
-  }
-
-  readBegins(worker: Instance, reads: readonly QueueRead[]): void {
-    const begun = this.#reads.get(worker);
+  function readBegins(worker: Instance, reads: readonly QueueRead[]): void {
+    const begun = readsOf.get(worker);
     for (const { partnerId, queue, after } of reads) {
       const epoch = worker.worker.ownership.epochOf(partnerId);
       if (after === undefined && epoch !== undefined) {
         begun.set(`${epoch} ${partnerId} ${queue}`, {
-          worldMs: this.#seen.world.nowMs,
-          databaseUs: this.#seen.database.nowUs(),
+          worldMs: world.nowMs,
+          databaseUs: database.nowUs(),
         });
       }
     }
   }
 
-  notified(worker: Instance, one: SimulatedNotification): void {
+  function notified(worker: Instance, one: SimulatedNotification): void {
     const epoch = worker.worker.ownership.epochOf(one.partnerId);
-    const isDue = one.dueAtUs <= this.#seen.database.nowUs();
-    if (epoch !== undefined && isDue) one.notified = { worker: worker.name, epoch, atMs: this.#seen.world.nowMs };
+    const isDue = one.dueAtUs <= database.nowUs();
+    if (epoch !== undefined && isDue) one.notified = { worker: worker.name, epoch, atMs: world.nowMs };
   }
 
   /** Only the rows of that time are considered: a queue may have many thousands, and be named at every step. */
-  woken(worker: Instance, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
-    const { pending } = this.#seen.tables;
+  function woken(worker: Instance, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
+    const { pending } = tables;
     const rows = pending.queue(partnerId, queue);
-    const nowUs = this.#seen.database.nowUs();
+    const nowUs = database.nowUs();
     for (let at = pending.firstDue(rows, sinceMs * 1_000); at < rows.length; at += 1) {
       const one = rows[at];
       if (one === undefined || one.dueAtUs > nowUs) break;
-      this.notified(worker, one);
+      notified(worker, one);
     }
   }
 
-  check(worker: Instance): void {
+  function check(worker: Instance): void {
     const { queues, ownership } = worker.worker;
     for (const partnerId of queues.partners()) {
       const epoch = ownership.epochOf(partnerId);
       if (epoch === undefined) continue;
       for (const queue of queues.queuesOf(partnerId)) {
-        if (!queue.hasMore && !queue.isReading) this.#checkQueue(worker, queue, epoch);
+        if (!queue.hasMore && !queue.isReading) checkQueue(worker, queue, epoch);
       }
     }
   }
 
-  #checkQueue(worker: Instance, queue: Queue, epoch: number): void {
+  function checkQueue(worker: Instance, queue: Queue, epoch: number): void {
     const { partnerId, name, nextDueMs } = queue;
     // It is about to read.
     if (nextDueMs !== undefined && nextDueMs <= worker.loop.clock.monotonicMs()) return;
-    const read = this.#reads.get(worker).get(`${epoch} ${partnerId} ${name}`);
+    const read = readsOf.get(worker).get(`${epoch} ${partnerId} ${name}`);
     const { queues } = worker.worker;
     const isInHand = ({ id }: SimulatedNotification) =>
       queues.rests(id) || queues.queuesOf(partnerId).some((one) => one.has(id));
-    for (const one of this.#seen.tables.pending.queue(partnerId, name)) {
-      if (one.dueAtUs > this.#seen.database.nowUs() - settledMs * 1_000) break;
-      if (isInHand(one) || one.changedMs > this.#seen.world.nowMs - settledMs) continue;
+    for (const one of tables.pending.queue(partnerId, name)) {
+      if (one.dueAtUs > database.nowUs() - settledMs * 1_000) break;
+      if (isInHand(one) || one.changedMs > world.nowMs - settledMs) continue;
       // A row that was due before the database's clock stepped back is due again later, and only the sweep finds it.
-      const sinceMs = Math.max(one.changedMs, this.#seen.database.steppedMs);
+      const sinceMs = Math.max(one.changedMs, database.steppedMs);
       const { notified } = one;
       const isNotified = notified?.worker === worker.name && notified.epoch === epoch && notified.atMs >= sinceMs;
       const isRead = read !== undefined && read.worldMs >= sinceMs && read.databaseUs >= one.dueAtUs;
       if (!isNotified && !isRead) continue;
-      this.#seen.world.violated(11, `${worker.name} holds ${partnerId} "${name}" for complete without ${one.id}`);
+      world.violated(11, `${worker.name} holds ${partnerId} "${name}" for complete without ${one.id}`);
     }
   }
+
+  return { readBegins, notified, woken, check };
 }

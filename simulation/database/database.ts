@@ -102,7 +102,8 @@ export class SimulatedDatabase {
   readonly #locks = new RowLocks();
   readonly weather = { ...fairWeather };
   #clockOffsetMs = 0;
-  #steppedMs = 0;
+  /** When the clock last stepped, in the world's time. */
+  steppedMs = 0;
   #transactions = 0;
 
   constructor(world: World) {
@@ -114,13 +115,8 @@ export class SimulatedDatabase {
     return Math.round((this.#world.nowMs + this.#clockOffsetMs + 1_790_000_000_000) * 1_000);
   }
 
-  /** When the clock last stepped, in the world's time. */
-  get steppedMs(): number {
-    return this.#steppedMs;
-  }
-
   stepClock(ms: number): void {
-    this.#steppedMs = this.#world.nowMs;
+    this.steppedMs = this.#world.nowMs;
     this.#clockOffsetMs += ms;
   }
 

@@ -160,7 +160,8 @@ export class OutcomeCommits {
   readonly #apply: (outcome: DeliveryOutcome) => Recorded;
   #waiting: Waiting[] = [];
   #isCommitting = false;
-  #unwritten = 0;
+  /** The number of outcomes whose fate the worker does not know yet. */
+  unwritten = 0;
   /** The chance of an outcome that cannot be stored. */
   unstorableChance = 0;
   /** Each commit takes so much longer. */
@@ -172,15 +173,10 @@ export class OutcomeCommits {
     this.#apply = apply;
   }
 
-  /** The number of outcomes whose fate the worker does not know yet. */
-  get unwritten(): number {
-    return this.#unwritten;
-  }
-
   record(outcome: DeliveryOutcome): Promise<Recorded> {
     return new Promise<Recorded>((resolve, reject) => {
       this.#waiting.push({ outcome, resolve, reject });
-      this.#unwritten += 1;
+      this.unwritten += 1;
       if (!this.#isCommitting) void this.#commitAll();
     });
   }
@@ -190,7 +186,7 @@ export class OutcomeCommits {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, batchMax);
       const answers = await this.#commit(batch.map(({ outcome }) => outcome));
-      this.#unwritten -= batch.length;
+      this.unwritten -= batch.length;
       for (const [at, { resolve, reject }] of batch.entries()) {
         const answer = answers[at];
         if (answer === undefined) reject(new SimulatedFailure("no table takes it"));

@@ -56,7 +56,8 @@ export class Tables {
   readonly pending = new PendingIndex();
   readonly merchants: readonly Merchant[];
   readonly #nowMs: () => number;
-  readonly #ended: SimulatedNotification[] = [];
+  /** The latest that are over. */
+  readonly ended: SimulatedNotification[] = [];
   /** Accepted ones that people no longer ask for, the oldest first. */
   readonly #leaving: SimulatedNotification[] = [];
 
@@ -67,11 +68,6 @@ export class Tables {
 
   merchantOf(id: PartnerId): Merchant | undefined {
     return this.merchants.find((merchant) => merchant.id === id);
-  }
-
-  /** The latest that are over. */
-  get ended(): readonly SimulatedNotification[] {
-    return this.#ended;
   }
 
   /** Changes a row, and with it its place in the index. */
@@ -124,9 +120,9 @@ export class Tables {
   }
 
   #keep(one: SimulatedNotification): void {
-    this.#ended.push(one);
-    if (this.#ended.length <= keptMax) return;
-    const oldest = this.#ended.shift();
+    this.ended.push(one);
+    if (this.ended.length <= keptMax) return;
+    const oldest = this.ended.shift();
     if (oldest !== undefined && this.#isOver(oldest)) this.#leaving.push(oldest);
     this.#forget();
   }
@@ -142,7 +138,7 @@ export class Tables {
   }
 
   #isOver(one: SimulatedNotification): boolean {
-    return one.state === "accepted" && !this.#ended.includes(one);
+    return one.state === "accepted" && !this.ended.includes(one);
   }
 }
 

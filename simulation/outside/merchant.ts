@@ -1,7 +1,6 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { SeededRandom } from "../../faults/random.ts";
 import type { FailureReason } from "../../packages/server/src/delivery/delivery.ts";
-import type { PartnerSource } from "../../packages/server/src/delivery/partners.ts";
 import { statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import { type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
@@ -23,7 +22,8 @@ export class Merchant {
   readonly endpoints: readonly SimulatedEndpoint[];
   /** Its share of all notifications. */
   readonly weight: number;
-  #partner: Partner;
+  /** As it is committed. */
+  partner: Partner;
   #earlier: { readonly partner: Partner; readonly untilMs: number };
 
   constructor(number: number, random: SeededRandom) {
@@ -41,13 +41,8 @@ export class Merchant {
       maxPerSecond: random.pick(rates),
       ordering: "chain",
     };
-    this.#partner = { id: this.id, state: "active", settings, pauses: [] } as unknown as Partner;
-    this.#earlier = { partner: this.#partner, untilMs: 0 };
-  }
-
-  /** As it is committed. */
-  get partner(): Partner {
-    return this.#partner;
+    this.partner = { id: this.id, state: "active", settings, pauses: [] } as unknown as Partner;
+    this.#earlier = { partner: this.partner, untilMs: 0 };
   }
 
   urlOf(endpoint: number): string {
@@ -55,25 +50,25 @@ export class Merchant {
   }
 
   setState(state: PartnerState): void {
-    this.#partner = { ...this.#partner, state };
+    this.partner = { ...this.partner, state };
   }
 
   /** Registers a URL for a command; without an endpoint, none. Without a command: the URL of all others. */
   register(endpoint: number | undefined, command: NotifiedCommand | undefined, nowMs: number): void {
-    this.#earlier = { partner: this.#partner, untilMs: nowMs + believedMs };
-    const { settings } = this.#partner;
+    this.#earlier = { partner: this.partner, untilMs: nowMs + believedMs };
+    const { settings } = this.partner;
     const url = endpoint === undefined ? undefined : this.urlOf(endpoint);
     const changed =
       command === undefined
         ? { callBackUrl: url ?? settings.callBackUrl }
         : { callBackUrlByCommand: { ...settings.callBackUrlByCommand, [command]: url } };
-    this.#partner = { ...this.#partner, settings: { ...settings, ...changed } };
+    this.partner = { ...this.partner, settings: { ...settings, ...changed } };
   }
 
   /** The settings as an instance holds them, which may be older. */
   settingsHeld(nowMs: number, random: SeededRandom): Partner["settings"] {
     const isOlder = nowMs < this.#earlier.untilMs && random.chance(0.5);
-    return (isOlder ? this.#earlier.partner : this.#partner).settings;
+    return (isOlder ? this.#earlier.partner : this.partner).settings;
   }
 
   endpointAt(url: string): SimulatedEndpoint | undefined {
@@ -156,60 +151,57 @@ interface Known {
   readMs: number;
 }
 
+export type SimulatedPartners = ReturnType<typeof simulatedPartners>;
+
 /** Partners as one worker knows them: at most five seconds old. */
-export class SimulatedPartners implements PartnerSource {
-  readonly #session: Session;
-  readonly #onChanged: (id: PartnerId) => void;
-  readonly #known = new Map<PartnerId, Known>();
-  readonly #asking = new Set<PartnerId>();
+export function simulatedPartners(session: Session, onChanged: (id: PartnerId) => void) {
+  const knownPartners = new Map<PartnerId, Known>();
+  const asking = new Set<PartnerId>();
 
-  constructor(session: Session, onChanged: (id: PartnerId) => void) {
-    this.#session = session;
-    this.#onChanged = onChanged;
-  }
-
-  peek(id: PartnerId): Partner | undefined {
-    const known = this.#known.get(id);
-    if (known === undefined || this.#ageMs(known) > refreshMs) void this.#ask(id);
-    return this.#isFresh(known) ? known.partner : undefined;
+  function peek(id: PartnerId): Partner | undefined {
+    const known = knownPartners.get(id);
+    if (known === undefined || ageMs(known) > refreshMs) void ask(id);
+    return isFresh(known) ? known.partner : undefined;
   }
 
   /** Whether the worker knows that it is paused. Unlike `peek` it asks for nothing. */
-  isPaused(id: PartnerId): boolean {
-    const known = this.#known.get(id);
-    return this.#isFresh(known) && known.partner.state === "paused";
+  function isPaused(id: PartnerId): boolean {
+    const known = knownPartners.get(id);
+    return isFresh(known) && known.partner.state === "paused";
   }
 
-  #ageMs({ readMs }: Known): number {
-    return this.#session.loop.clock.monotonicMs() - readMs;
+  function ageMs({ readMs }: Known): number {
+    return session.loop.clock.monotonicMs() - readMs;
   }
 
-  #isFresh(known: Known | undefined): known is Known {
-    return known !== undefined && this.#ageMs(known) <= believedMs;
+  function isFresh(known: Known | undefined): known is Known {
+    return known !== undefined && ageMs(known) <= believedMs;
   }
 
   /** A person changed it. */
-  changed(id: PartnerId): void {
-    void this.#ask(id);
+  function changed(id: PartnerId): void {
+    void ask(id);
   }
 
-  async #ask(id: PartnerId): Promise<void> {
-    if (this.#asking.has(id)) return;
-    this.#asking.add(id);
-    const sentMs = this.#session.loop.clock.monotonicMs();
+  async function ask(id: PartnerId): Promise<void> {
+    if (asking.has(id)) return;
+    asking.add(id);
+    const sentMs = session.loop.clock.monotonicMs();
     try {
-      const partner = await this.#session.read(() => this.#session.tables.merchantOf(id)?.partner);
-      this.#asking.delete(id);
+      const partner = await session.read(() => session.tables.merchantOf(id)?.partner);
+      asking.delete(id);
       if (partner === undefined) return;
-      const before = this.#known.get(id);
-      const wasKnown = this.#isFresh(before);
-      this.#known.set(id, { partner, readMs: sentMs });
-      if (before?.partner !== partner || !wasKnown) this.#onChanged(id);
+      const before = knownPartners.get(id);
+      const wasKnown = isFresh(before);
+      knownPartners.set(id, { partner, readMs: sentMs });
+      if (before?.partner !== partner || !wasKnown) onChanged(id);
     } catch {
-      this.#session.loop.timers.after(againMs, () => {
-        this.#asking.delete(id);
-        this.peek(id);
+      session.loop.timers.after(againMs, () => {
+        asking.delete(id);
+        peek(id);
       });
     }
   }
+
+  return { peek, isPaused, changed };
 }

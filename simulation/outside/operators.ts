@@ -6,26 +6,21 @@ import { closeCircuit } from "../database/tables.ts";
 import { failingModes, type Merchant } from "./merchant.ts";
 
 /** The actions of operators and partners meanwhile: each change is a row, then a hint. */
-export class SimulatedOperators {
-  readonly #context: SimulationContext;
+export function simulatedOperators(context: SimulationContext) {
+  const { world, database, tables, notifications, instances } = context;
+  const { random, agenda } = world;
 
-  constructor(context: SimulationContext) {
-    this.#context = context;
-  }
-
-  start(): void {
-    const { world } = this.#context;
-    world.agenda.after(world.random.between(100, 1_500), () => {
-      if (!this.#context.database.weather.isDown) this.#act();
-      this.start();
+  function start(): void {
+    agenda.after(random.between(100, 1_500), () => {
+      if (!database.weather.isDown) act();
+      start();
     });
   }
 
   /** Everything is in order again, at nearly every endpoint. */
-  settle(): void {
-    const { tables, world, database } = this.#context;
+  function settle(): void {
     for (const [number, merchant] of tables.merchants.entries()) {
-      this.#setPaused(merchant, false);
+      setPaused(merchant, false);
       // At some partners one endpoint hangs, or all.
       for (const [at, endpoint] of merchant.endpoints.entries()) {
         endpoint.setMode(number % 8 === 7 || (number % 4 === 3 && at === 0) ? "hangs" : "accepts", world.nowMs);
@@ -39,44 +34,41 @@ export class SimulatedOperators {
       if (row.circuit.state !== "closed" && !hangs) closeCircuit(row);
     }
     world.note("people", "settle everything", database.nowUs());
-    this.#context.notifications.circuitsChanged();
+    notifications.circuitsChanged();
   }
 
-  #act(): void {
-    const { world, tables, isStormy } = this.#context;
-    const { random } = world;
+  function act(): void {
+    const { isStormy } = context;
     const merchant = random.pick(tables.merchants);
     const acts = [
-      () => this.#pause(merchant),
-      () => this.#redeliver(20),
-      () => this.#redeliver(200),
-      () => this.#closeOne(),
-      () => this.#move(merchant),
-      () => this.#endpointTurns(merchant),
-      () => this.#endpointTurns(merchant),
-      () => this.#endpointTurns(merchant),
+      () => pause(merchant),
+      () => redeliver(20),
+      () => redeliver(200),
+      () => closeOne(),
+      () => move(merchant),
+      () => endpointTurns(merchant),
+      () => endpointTurns(merchant),
+      () => endpointTurns(merchant),
     ];
     if (isStormy) random.pick(acts)();
-    else this.#redeliver(3);
+    else redeliver(3);
   }
 
-  #pause(merchant: Merchant): void {
-    const { world } = this.#context;
-    this.#setPaused(merchant, true);
-    world.agenda.after(world.random.between(200, 15_000), () => this.#setPaused(merchant, false));
+  function pause(merchant: Merchant): void {
+    setPaused(merchant, true);
+    agenda.after(random.between(200, 15_000), () => setPaused(merchant, false));
   }
 
-  #setPaused(merchant: Merchant, isPaused: boolean): void {
+  function setPaused(merchant: Merchant, isPaused: boolean): void {
     if ((merchant.partner.state === "paused") === isPaused) return;
-    this.#context.world.note("people", isPaused ? "pause" : "resume", merchant.id);
+    world.note("people", isPaused ? "pause" : "resume", merchant.id);
     merchant.setState(isPaused ? "paused" : "active");
-    this.#context.notifications.partnerChanged(merchant.id);
+    notifications.partnerChanged(merchant.id);
   }
 
   /** Another URL is registered: for all commands, or for one, which may have none of its own again. */
-  #move(merchant: Merchant): void {
-    const { world, notifications } = this.#context;
-    const { random, nowMs } = world;
+  function move(merchant: Merchant): void {
+    const { nowMs } = world;
     const command = random.chance(0.3) ? undefined : random.pick(["SALE", "VOID", "SETTLEMENT"] as const);
     const endpoint =
       command !== undefined && random.chance(0.3) ? undefined : random.within(0, merchant.endpoints.length - 1);
@@ -85,70 +77,67 @@ export class SimulatedOperators {
     notifications.partnerChanged(merchant.id);
   }
 
-  #redeliver(most: number): void {
-    const { tables, database, world } = this.#context;
+  function redeliver(most: number): void {
     const nowUs = database.nowUs();
-    const asked = Array.from({ length: 1 + world.random.within(0, most - 1) }, () => this.#anyNotification());
+    const asked = Array.from({ length: 1 + random.within(0, most - 1) }, () => anyNotification());
     for (const one of new Set(asked)) {
       if (one === undefined) continue;
       const { round, command } = one;
-      const toRegistered = world.random.chance(0.3);
+      const toRegistered = random.chance(0.3);
       // Others were parked, and taken out again, while an earlier reading of them is still in a worker's memory.
-      if (one.state === "pending" && world.random.chance(0.5)) {
-        this.#sendNow(one, toRegistered);
+      if (one.state === "pending" && random.chance(0.5)) {
+        sendNow(one, toRegistered);
         continue;
       }
       const callBackUrl = toRegistered ? null : one.callBackUrl;
-      const settings = tables.merchantOf(one.partnerId)?.settingsHeld(world.nowMs, world.random);
+      const settings = tables.merchantOf(one.partnerId)?.settingsHeld(world.nowMs, random);
       const queue = queueOf({ callBackUrl, command }, settings);
       const scheduleStartMs = Math.floor(nowUs / 1_000);
       const changes = { state: "pending", round: round + 1, attemptsMade: 0, asked: 0, dueAtUs: nowUs } as const;
       tables.change(one, { ...changes, isAsked: false, scheduleStartMs, toRegistered, queue });
       one.sentNow = 0;
       world.note("people", "redeliver", one.id, "round", one.round);
-      this.#hint({ partnerId: one.partnerId, queue });
+      hint({ partnerId: one.partnerId, queue });
     }
   }
 
   /** One that waits keeps its round and its step. */
-  #sendNow(one: SimulatedNotification, toRegistered: boolean): void {
-    const { tables, database, world } = this.#context;
+  function sendNow(one: SimulatedNotification, toRegistered: boolean): void {
     const dueAtUs = Math.min(one.dueAtUs, database.nowUs());
     tables.change(one, { dueAtUs, isAsked: one.attemptsMade > 0, toRegistered: one.toRegistered || toRegistered });
     world.note("people", "send now", one.id, "attempt", one.attemptsMade);
-    this.#hint({ partnerId: one.partnerId, queue: one.queue });
+    hint({ partnerId: one.partnerId, queue: one.queue });
   }
 
   /** The process that was asked passes it on, when it has the answer to its statement. */
-  #hint(hint: Hint): void {
-    const { instances, world, database } = this.#context;
+  function hint(hint: Hint): void {
     if (instances.size === 0) return;
-    const { loop, hints } = world.random.pick([...instances]);
-    world.agenda.after(database.tookMs(0.2), () => loop.enter(() => hints.due(hint)));
+    const { loop, hints } = random.pick([...instances]);
+    agenda.after(database.tookMs(0.2), () => loop.enter(() => hints.due(hint)));
   }
 
-  #anyNotification() {
-    const { tables, world } = this.#context;
-    if (tables.ended.length > 0 && world.random.chance(0.8)) return world.random.pick(tables.ended);
-    const rows = [...tables.pending.queues(world.random.pick(tables.merchants).id).values()].flat();
-    return rows.length === 0 ? undefined : world.random.pick(rows);
+  function anyNotification() {
+    if (tables.ended.length > 0 && random.chance(0.8)) return random.pick(tables.ended);
+    const rows = [...tables.pending.queues(random.pick(tables.merchants).id).values()].flat();
+    return rows.length === 0 ? undefined : random.pick(rows);
   }
 
-  #closeOne(): void {
-    const { tables, world, notifications } = this.#context;
+  function closeOne(): void {
     const tripped = [...tables.circuits.values()].filter(({ circuit }) => circuit.state !== "closed");
     if (tripped.length === 0) return;
-    const row = world.random.pick(tripped);
+    const row = random.pick(tripped);
     world.note("people", "close", row.partnerId, row.queue);
     closeCircuit(row);
     notifications.circuitsChanged();
   }
 
-  #endpointTurns(merchant: Merchant): void {
-    const { random, nowMs } = this.#context.world;
+  function endpointTurns(merchant: Merchant): void {
+    const { nowMs } = world;
     const endpoint = random.pick(merchant.endpoints);
     if (random.chance(0.1)) endpoint.goneUrls.add(`${endpoint.origin}/old`);
     else endpoint.setMode(random.chance(0.5) ? "accepts" : random.pick(failingModes), nowMs);
-    this.#context.world.note("endpoint", endpoint.origin, endpoint.mode);
+    world.note("endpoint", endpoint.origin, endpoint.mode);
   }
+
+  return { start, settle };
 }

@@ -26,7 +26,7 @@ export class EventLoop {
   readonly #lateness: number;
   readonly #startedMs: number;
   #wallOffsetMs: number;
-  #isAlive = true;
+  isAlive = true;
   #isStalled = false;
   #isFrozen = false;
   #suspendedAtMs: number | undefined;
@@ -41,10 +41,6 @@ export class EventLoop {
     this.pace = isLargest ? world.random.pick([1 - drift, 1 + drift]) : world.random.between(1 - drift, 1 + drift);
     this.#lateness = isLargest ? latenessMax : 0;
     this.#wallOffsetMs = world.random.between(-500, 500);
-  }
-
-  get isAlive(): boolean {
-    return this.#isAlive;
   }
 
   /** It takes no events now. */
@@ -73,7 +69,7 @@ export class EventLoop {
 
   /** Something arrived for it: a timer, an answer, a notification. */
   enter(work: () => void): void {
-    if (!this.#isAlive) return;
+    if (!this.isAlive) return;
     if (this.standsStill) this.#backlog.push(work);
     else work();
   }
@@ -114,7 +110,7 @@ export class EventLoop {
   }
 
   end(): void {
-    this.#isAlive = false;
+    this.isAlive = false;
     this.#backlog = [];
   }
 
@@ -123,7 +119,7 @@ export class EventLoop {
     const { monotonicMs } = this.clock;
     let isCancelled = false;
     const fire = () => {
-      if (isCancelled || !this.#isAlive) return;
+      if (isCancelled || !this.isAlive) return;
       const leftMs = dueMs - monotonicMs();
       // The machine was suspended meanwhile, and its monotonic clock with it.
       if (leftMs > 0.001) planned = agenda.after(leftMs / this.pace, () => this.enter(fire));

@@ -7,15 +7,15 @@ import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
 import { homeOf, type LeaseId, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
 import type { SimulationContext } from "../context.ts";
-import { SimulatedCircuits } from "../database/circuits.ts";
+import { simulatedCircuits } from "../database/circuits.ts";
 import { HomeSessions, Line, Session, SimulatedFailure } from "../database/database.ts";
 import { OutcomeCommits, SimulatedDeliveries } from "../database/deliveries.ts";
 import { SimulatedLeases, SimulatedShards } from "../database/shards.ts";
-import { SimulatedPartners } from "../outside/merchant.ts";
+import { type SimulatedPartners, simulatedPartners } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
 import { SimulatedAttempts } from "./attempt.ts";
 import { EventLoop } from "./event-loop.ts";
-import { type Chains, Producer } from "./producer.ts";
+import { type Chains, producerOf } from "./producer.ts";
 
 /** One life of a process: its event loop, its lease, its delivery, and the hints to it; wired as in the service. */
 export class Instance {
@@ -57,7 +57,7 @@ export class Instance {
     this.lease = { current: () => this.currentLease(), remainingMs: () => this.#lease.remainingMs() };
     this.outcomes = homes.all.map((home) => new OutcomeCommits(world, home, (outcome) => this.#carryOut(outcome)));
     const onLoaded = (loaded: Awaited<ReturnType<CircuitStore["load"]>>) => checks.circuitsLoaded(this, loaded);
-    this.partners = new SimulatedPartners(session, (id) => this.worker.partnerChanged(id));
+    this.partners = simulatedPartners(session, (id) => this.worker.partnerChanged(id));
     const attempts = new SimulatedAttempts(context, this);
     this.worker = new DeliveryWorker({
       store: new SimulatedDeliveries({
@@ -73,7 +73,7 @@ export class Instance {
           context.notifications.shardsChanged();
         },
       }),
-      circuits: new SimulatedCircuits(homes, onLoaded),
+      circuits: simulatedCircuits(homes, onLoaded),
       homes: plan.homes,
       lease: this.lease,
       partners: this.partners,
@@ -208,7 +208,8 @@ export class SimulatedProcess {
   /** Beats have a connection of their own. */
   readonly beatLine = new Line();
   #lives = 0;
-  #instance: Instance | undefined;
+  /** Its present life. */
+  instance: Instance | undefined;
   #isStopping = false;
 
   constructor(context: SimulationContext, chains: Chains, name: string) {
@@ -217,26 +218,21 @@ export class SimulatedProcess {
     this.#name = name;
   }
 
-  /** Its present life. */
-  get instance(): Instance | undefined {
-    return this.#instance;
-  }
-
   get isStopping(): boolean {
-    return this.#instance !== undefined && this.#isStopping;
+    return this.instance !== undefined && this.#isStopping;
   }
 
   start(): void {
-    if (this.#instance !== undefined) return;
+    if (this.instance !== undefined) return;
     this.#lives += 1;
     this.#isStopping = false;
     const instance = new Instance(this.#context, `${this.#name}.${this.#lives}`, this);
     this.#context.world.note(instance.name, "process starts");
-    this.#instance = instance;
-    new Producer(this.#context, this.#chains, instance).start();
+    this.instance = instance;
+    producerOf(this.#context, this.#chains, instance).start();
     instance.start().catch((error: unknown) => {
       if (!(error instanceof SimulatedFailure)) return this.#context.world.broke(error);
-      if (this.#instance !== instance) return;
+      if (this.instance !== instance) return;
       this.kill();
       this.#context.world.agenda.after(refusedRestartAfterMs, () => this.start());
     });
@@ -244,23 +240,23 @@ export class SimulatedProcess {
 
   /** kill -9, or an error that ends the process. */
   kill(): void {
-    this.#context.world.note(this.#instance?.name, "process is killed");
-    this.#instance?.end();
+    this.#context.world.note(this.instance?.name, "process is killed");
+    this.instance?.end();
     this.#forget();
   }
 
   /** A clean stop. @param drainMs the time that attempts and their outcomes have */
   async stop(drainMs: number): Promise<void> {
-    const instance = this.#instance;
+    const instance = this.instance;
     if (instance === undefined || this.#isStopping) return;
     this.#isStopping = true;
     this.#context.world.note(instance.name, "process stops");
     await instance.stop(drainMs);
-    if (this.#instance === instance) this.#forget();
+    if (this.instance === instance) this.#forget();
   }
 
   #forget(): void {
-    this.#instance = undefined;
+    this.instance = undefined;
     this.line.heal();
     this.beatLine.heal();
   }

@@ -14,80 +14,71 @@ const veryLateMs = 25_000;
 const turnWithinMs = 150;
 
 /** The part of a process that runs commands: each makes notifications durable, and then passes them on. */
-export class Producer {
-  readonly #context: SimulationContext;
-  readonly #chains: Chains;
-  readonly #instance: Instance;
-
-  constructor(context: SimulationContext, chains: Chains, instance: Instance) {
-    this.#context = context;
-    this.#chains = chains;
-    this.#instance = instance;
-  }
+export function producerOf(context: SimulationContext, chains: Chains, instance: Instance) {
+  const { world, plan, database, notifications } = context;
+  const { random, agenda } = world;
 
   /** Begins a transaction now and then. */
-  start(): void {
-    const { world, plan, loadFactor } = this.#context;
+  function start(): void {
+    const { loadFactor } = context;
     const perSecond = (plan.load * Math.max(loadFactor, 0.001)) / plan.services;
-    const waitMs = Math.min(2_000, (-Math.log(1 - world.random.next()) / perSecond) * 1_000);
-    this.#instance.loop.timers.after(waitMs, () => {
-      if (this.#context.loadFactor > 0 && waitMs < 2_000) void this.#takeTurn().then(() => this.#begin());
-      this.start();
+    const waitMs = Math.min(2_000, (-Math.log(1 - random.next()) / perSecond) * 1_000);
+    instance.loop.timers.after(waitMs, () => {
+      if (context.loadFactor > 0 && waitMs < 2_000) void takeTurn().then(() => begin());
+      start();
     });
   }
 
   /** Invariant 18. */
-  async #takeTurn(): Promise<void> {
-    const { backpressure, loop, name } = this.#instance;
+  async function takeTurn(): Promise<void> {
+    const { backpressure, loop, name } = instance;
     const turn = backpressure.waitForTurn();
     if (turn === undefined) return;
-    const waits = () => this.#context.world.violated(18, `${name} has waited ${turnWithinMs} ms for a turn of intake`);
+    const waits = () => world.violated(18, `${name} has waited ${turnWithinMs} ms for a turn of intake`);
     const cancel = loop.timers.after(turnWithinMs, waits);
     await turn;
     cancel();
   }
 
-  #begin(): void {
-    const { world, database } = this.#context;
-    const made = this.#chains.begin(database.nowUs());
+  function begin(): void {
+    const made = chains.begin(database.nowUs());
     // Most take a moment; a few stay open while others are committed.
-    const begunMs = this.#instance.loop.clock.monotonicMs();
-    const openMs = world.random.chance(0.03) ? world.random.between(5, 3_000) : world.random.between(0.3, 3);
-    world.agenda.after(openMs, () => this.#commit(made, begunMs));
+    const begunMs = instance.loop.clock.monotonicMs();
+    const openMs = random.chance(0.03) ? random.between(5, 3_000) : random.between(0.3, 3);
+    agenda.after(openMs, () => commit(made, begunMs));
   }
 
-  #commit(made: readonly SimulatedNotification[], begunMs: number): void {
-    const { world, database } = this.#context;
+  function commit(made: readonly SimulatedNotification[], begunMs: number): void {
     const { isCommitted, isKnown } = database.fateOfCommit();
     // A process that died before it sent the COMMIT takes its transaction along.
-    const isSent = this.#instance.loop.isAlive || world.random.chance(0.5);
-    if (isCommitted && isSent) this.#chains.committed(made);
-    else this.#chains.rolledBack(made);
+    const isSent = instance.loop.isAlive || random.chance(0.5);
+    if (isCommitted && isSent) chains.committed(made);
+    else chains.rolledBack(made);
     if (!isCommitted || !isSent || !isKnown) return;
     // As they were committed: a stalled process passes them on late, whatever happened since.
     const rows = made.map((one) => deliveryOf(one));
-    world.agenda.after(this.#answeredAfterMs(), () =>
-      this.#instance.loop.enter(() => {
-        for (const row of rows) this.#offer(row, begunMs);
+    agenda.after(answeredAfterMs(), () =>
+      instance.loop.enter(() => {
+        for (const row of rows) offer(row, begunMs);
       }),
     );
   }
 
   /** Invariant 19. */
-  #offer(row: Delivery, begunMs: number): void {
+  function offer(row: Delivery, begunMs: number): void {
     try {
-      this.#instance.passOn(row, begunMs);
+      instance.passOn(row, begunMs);
     } catch (error) {
-      this.#context.world.violated(19, `an error of delivery ends a command, which is committed: ${error}`);
+      world.violated(19, `an error of delivery ends a command, which is committed: ${error}`);
     }
   }
 
-  #answeredAfterMs(): number {
-    const { world, database, notifications } = this.#context;
-    const { random } = world;
+  function answeredAfterMs(): number {
     const isLate = notifications.lateChance > 0 && random.chance(notifications.lateChance);
     return isLate ? random.between(1, random.chance(0.2) ? veryLateMs : 400) : database.tookMs(0.2);
   }
+
+  return { start };
 }
 
 interface Open {
@@ -98,65 +89,59 @@ interface Open {
 const chainLengthMax = 4;
 const openChainsMax = 6;
 
+export type Chains = ReturnType<typeof commandChains>;
+
 /** The activity of merchants' terminals: single sales, chains of commands, and settlements of batches. */
-export class Chains {
-  readonly #world: World;
-  readonly #tables: Tables;
-  readonly #open = new Map<Merchant, Open>();
-  readonly #chainOf = new Map<
+export function commandChains(world: World, tables: Tables) {
+  const { random } = world;
+  const openOfMerchants = new Map<Merchant, Open>();
+  const chainOf = new Map<
     SimulatedNotification,
     { readonly open: Open; readonly chain: SimulatedNotification[] | undefined }
   >();
-  #made = 0;
-
-  constructor(world: World, tables: Tables) {
-    this.#world = world;
-    this.#tables = tables;
-  }
+  let madeCount = 0;
 
   /** The rows of one transaction; it is not committed yet. */
-  begin(dueAtUs: number): readonly SimulatedNotification[] {
-    const { random } = this.#world;
-    const merchant = this.#pickMerchant();
-    const open = this.#openOf(merchant);
+  function begin(dueAtUs: number): readonly SimulatedNotification[] {
+    const merchant = pickMerchant();
+    const open = openOf(merchant);
     const { batch } = open;
     if (random.chance(0.03) && batch.underWay === 0 && batch.members.length > 0) {
-      open.batch = this.#newBatch();
-      const settlement = this.#make(merchant, dueAtUs, { settlesBatch: batch.name });
+      open.batch = newBatch();
+      const settlement = make(merchant, dueAtUs, { settlesBatch: batch.name });
       settlement.predecessors = batch.members;
-      this.#chainOf.set(settlement, { open, chain: undefined });
+      chainOf.set(settlement, { open, chain: undefined });
       return [settlement];
     }
     const count = random.chance(0.1) ? 2 + random.within(0, 11) : 1;
-    return Array.from({ length: count }, () => this.#makeSale(merchant, open, dueAtUs));
+    return Array.from({ length: count }, () => makeSale(merchant, open, dueAtUs));
   }
 
-  committed(made: readonly SimulatedNotification[]): void {
+  function committed(made: readonly SimulatedNotification[]): void {
     for (const one of made) {
-      this.#tables.change(one, { state: "pending" });
-      this.#end(one, true);
+      tables.change(one, { state: "pending" });
+      end(one, true);
     }
   }
 
-  rolledBack(made: readonly SimulatedNotification[]): void {
-    for (const one of made) this.#end(one, false);
+  function rolledBack(made: readonly SimulatedNotification[]): void {
+    for (const one of made) end(one, false);
   }
 
-  #makeSale(merchant: Merchant, open: Open, dueAtUs: number): SimulatedNotification {
-    const { random } = this.#world;
+  function makeSale(merchant: Merchant, open: Open, dueAtUs: number): SimulatedNotification {
     const chain = random.chance(0.3) ? open.chains.shift() : undefined;
-    const one = this.#make(merchant, dueAtUs, chain && { follows: chain });
+    const one = make(merchant, dueAtUs, chain && { follows: chain });
     if (chain !== undefined) one.predecessors = [...chain];
     open.batch.underWay += 1;
     const begun = chain ?? (random.chance(0.3) ? [] : undefined);
-    this.#chainOf.set(one, { open, chain: begun });
+    chainOf.set(one, { open, chain: begun });
     return one;
   }
 
   /** A chain goes on when its last notification is committed, and a batch is settled when all of them are. */
-  #end(one: SimulatedNotification, isCommitted: boolean): void {
-    const { open, chain } = this.#chainOf.get(one) ?? {};
-    this.#chainOf.delete(one);
+  function end(one: SimulatedNotification, isCommitted: boolean): void {
+    const { open, chain } = chainOf.get(one) ?? {};
+    chainOf.delete(one);
     if (open === undefined || one.settlesBatch !== null) return;
     open.batch.underWay -= 1;
     if (isCommitted) {
@@ -168,14 +153,13 @@ export class Chains {
     if (open.chains.length > openChainsMax) open.chains.shift();
   }
 
-  #make(
+  function make(
     merchant: Merchant,
     dueAtUs: number,
     { settlesBatch = null, follows }: { settlesBatch?: string | null; follows?: readonly SimulatedNotification[] } = {},
   ): SimulatedNotification {
-    const { random } = this.#world;
-    this.#made += 1;
-    const number = this.#made.toString(16).padStart(12, "0");
+    madeCount += 1;
+    const number = madeCount.toString(16).padStart(12, "0");
     const own = random.chance(0.25) ? 1 + random.within(0, 1) : undefined;
     const callBackUrl = own === undefined ? null : `${merchant.endpoints[own]?.origin}/${random.pick(["ipn", "old"])}`;
     const command: NotifiedCommand = settlesBatch !== null ? "SETTLEMENT" : follows === undefined ? "SALE" : "VOID";
@@ -191,7 +175,7 @@ export class Chains {
       callBackUrl,
       predecessors: [],
       state: "new",
-      queue: queueOf({ callBackUrl, command }, merchant.settingsHeld(this.#world.nowMs, random)),
+      queue: queueOf({ callBackUrl, command }, merchant.settingsHeld(world.nowMs, random)),
       dueAtUs,
       round: 0,
       attemptsMade: 0,
@@ -199,7 +183,7 @@ export class Chains {
       asked: 0,
       isAsked: false,
       toRegistered: false,
-      changedMs: this.#world.nowMs,
+      changedMs: world.nowMs,
       acceptedRounds: new Set(),
       wasParked: false,
       sentNow: 0,
@@ -209,24 +193,26 @@ export class Chains {
     };
   }
 
-  #pickMerchant(): Merchant {
-    const { merchants } = this.#tables;
+  function pickMerchant(): Merchant {
+    const { merchants } = tables;
     const all = merchants.reduce((sum, { weight }) => sum + weight, 0);
-    let at = this.#world.random.next() * all;
+    let at = random.next() * all;
     for (const merchant of merchants) {
       at -= merchant.weight;
       if (at < 0) return merchant;
     }
-    return this.#world.random.pick(merchants);
+    return random.pick(merchants);
   }
 
-  #openOf(merchant: Merchant): Open {
-    const open = this.#open.get(merchant) ?? { chains: [], batch: this.#newBatch() };
-    this.#open.set(merchant, open);
+  function openOf(merchant: Merchant): Open {
+    const open = openOfMerchants.get(merchant) ?? { chains: [], batch: newBatch() };
+    openOfMerchants.set(merchant, open);
     return open;
   }
 
-  #newBatch(): Open["batch"] {
-    return { name: `batch-${this.#made}`, members: [], underWay: 0 };
+  function newBatch(): Open["batch"] {
+    return { name: `batch-${madeCount}`, members: [], underWay: 0 };
   }
+
+  return { begin, committed, rolledBack };
 }
