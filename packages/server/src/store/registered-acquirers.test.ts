@@ -10,7 +10,7 @@ import { completeTerminal } from "../partners/terminal.ts";
 import { openDatabase } from "./database/database.ts";
 import { postgresReSeal } from "./partners/reseal.ts";
 import { PostgresAcquirers } from "./registered-acquirers.ts";
-import { insertPartner } from "./rows.fixture.ts";
+import { insertLease, insertPartner } from "./rows.fixture.ts";
 import { postgresTerminals } from "./terminals/terminals.ts";
 
 const path = join(import.meta.dirname, "../../../../docs/operator/acquirer-profile.json");
@@ -31,7 +31,8 @@ const input = { profile, hosts: ["bank.example:5000"], macKey };
 
 test("a registered acquirer is shown without its key, which is stored sealed, and can be changed in part", async () => {
   const added = await registry.put("first", input);
-  expect(added).toMatchObject({ name: "first", hosts: ["bank.example:5000"], tls: "on", hasMacKey: true });
+  const kept = { hasKey: false, hasMacKey: true, hasKeyEncryptionKey: false };
+  expect(added).toMatchObject({ name: "first", hosts: ["bank.example:5000"], tls: "on", ...kept });
   expect(JSON.stringify(added)).not.toContain(macKey);
   const before = await store.versions();
   const changed = await registry.put("first", { hosts: ["other.example:5000"] });
@@ -43,6 +44,36 @@ test("a registered acquirer is shown without its key, which is stored sealed, an
   expect(rows).not.toContain(Buffer.from(macKey).toString("hex"));
   await expect(registry.put("first", { macKey: "00" })).rejects.toMatchObject({ code: "invalid_value" });
   expect(await registry.find("nobody")).toBeUndefined();
+});
+
+test("a change of everything is stored whole; of two changes at once neither is lost", async () => {
+  await registry.put("changed", input);
+  const before = await store.find("changed");
+  const other = { ...profile, name: "other-host" };
+  const key = "fedcba98765432100123456789abcdef";
+  const pems = { ca: "CA", certificate: "CERTIFICATE" };
+  await registry.put("changed", { profile: other, hosts: ["other.example:1"], tls: "off", ...pems, macKey: key });
+  const after = await store.find("changed");
+  expect(after).toMatchObject({ profile: JSON.stringify(other), hosts: ["other.example:1"], tls: false, ...pems });
+  expect(after && registry.linkOptions(after).macKey).toEqual(Buffer.from(key, "hex"));
+  expect(after?.updatedAt.getTime()).toBeGreaterThan(before?.updatedAt.getTime() ?? Number.POSITIVE_INFINITY);
+  await Promise.all([registry.put("changed", { ca: "" }), registry.put("changed", { certificate: "" })]);
+  expect(await store.find("changed")).toMatchObject({ ca: "", certificate: "" });
+  await registry.remove("changed");
+});
+
+test("a sign-off is that of a host of one acquirer, and another process uses every acquirer", async () => {
+  const signedOff = async () =>
+    (await Promise.all(["one", "two"].map((name) => store.signedOff(name)))).map((s) => [...s]);
+  for (const host of ["a:1", "b:1", "a:1"]) await store.noteSignOff("one", host, true);
+  await store.noteSignOff("two", "a:1", true);
+  await store.noteSignOff("one", "a:1", false);
+  expect(await signedOff()).toEqual([["b:1"], ["a:1"]]);
+  await connections.pool.query("DELETE FROM acquirer_sign_offs");
+  const own = await insertLease(connections.pool);
+  expect([await store.isUsedByOthers(own), await store.isUsedByOthers(undefined)]).toEqual([false, true]);
+  await insertLease(connections.pool);
+  expect(await store.isUsedByOthers(own)).toBe(true);
 });
 
 test("a rotation of the master key seals its keys anew", async () => {
@@ -78,6 +109,14 @@ test("one that a terminal names, or a Reversal goes to, is not removed", async (
   const partnerId = await insertPartner(connections.pool);
   const put = (acquirer: string) => terminals.upsert(partnerId, completeTerminal("T1", { mid: "M1", acquirer }), 30);
   await put("used");
+  const elsewhere = await insertPartner(connections.pool);
+  for (const tid of ["T3", "T2"])
+    await terminals.upsert(elsewhere, completeTerminal(tid, { mid: "M1", acquirer: "used" }), 30);
+  await terminals.upsert(elsewhere, completeTerminal("T0", { mid: "M1" }), 30);
+  const listed = [partnerId, elsewhere].sort().flatMap((id) => (id === partnerId ? ["T1"] : ["T2", "T3"]));
+  const tids = async (rowsMax: number) => (await registry.terminals("used", rowsMax)).map(({ tid }) => tid);
+  expect([await tids(9), await tids(2), await registry.terminals("", 9)]).toEqual([listed, listed.slice(0, 2), []]);
+  for (const tid of ["T2", "T3"]) await terminals.remove(elsewhere, tid, 30);
   await expect(registry.remove("used")).rejects.toMatchObject({ code: "acquirer_in_use" });
   await put("");
   await connections.pool.query(

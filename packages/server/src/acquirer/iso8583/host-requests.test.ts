@@ -6,7 +6,7 @@ import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
 import { hostRequestsOf } from "./host-requests.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
-import { FakeHost, framing } from "./link/fake-host.fixture.ts";
+import { answerTo, FakeHost, framing } from "./link/fake-host.fixture.ts";
 import type { LinkEvent, LinkOptions } from "./link/link.ts";
 import { Wire } from "./link/wire.ts";
 import { layoutOf } from "./mapping.ts";
@@ -74,6 +74,8 @@ const ofHost = (mti: string, code: string): IsoMessage => {
   return { mti, fields: new Map([[7, "1122061112"], [11, "000777"], ...asked]) };
 };
 const nameOf = ({ port }: FakeHost) => `127.0.0.1:${port}`;
+const signOnsAt = ({ heard }: FakeHost) =>
+  heard.filter(({ mti, fields }) => mti === "0800" && fields.get(70) === "001").length;
 
 /** The host sends it. @returns field 39 of the answer */
 async function asks(host: FakeHost, mti: string, code = ""): Promise<string | undefined> {
@@ -219,6 +221,28 @@ describe("a host's own request", () => {
     expect((await sale).responseCode).toBe("00");
     expect(await acquirer.isUpWithin(600_000)).toBe(true);
     expect(acquirer.site()).toBe(nameOf(second));
+    // The one that signed off is tried last, and then again.
+    second.breakConnections();
+    await second.hears("0800", 2);
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
+    expect([acquirer.site(), signOnsAt(first)]).toEqual([nameOf(second), 1]);
+    await second.close();
+    closing.splice(1, 1);
+    await expect.poll(() => acquirer.site()).toBe(nameOf(first));
+  });
+
+  test("to sign off is forgotten if it signs on again before what is in flight is answered", async () => {
+    const [first, second] = (await hostsOf(2)) as [FakeHost, FakeHost];
+    const { acquirer } = await connected([first, second]);
+    const answers: (() => void)[] = [];
+    first.answer = (request) => void answers.push(() => first.send(answerTo(request, "00")));
+    const sale = acquirer.ask(new Till().sale("tok_approve"), patient);
+    await first.hears("0200");
+    for (const code of ["002", "001"]) expect(await asks(first, "0800", code)).toBe("00");
+    for (const answer of answers) answer();
+    expect((await sale).responseCode).toBe("00");
+    expect(await asks(first, "0800", "301")).toBe("00");
+    expect([acquirer.site(), signOnsAt(first), second.heard]).toEqual([nameOf(first), 1, []]);
   });
 
   test("to sign off is known to all instances; a sign-on that it accepts from one is, too", async () => {
@@ -240,12 +264,12 @@ describe("a host's own request", () => {
   });
 
   test("to sign off that cannot be stored is refused, and counts for this instance all the same", async () => {
-    const [host] = (await hostsOf(1)) as [FakeHost];
+    const [host, other] = (await hostsOf(2)) as [FakeHost, FakeHost];
     const shared = new Shared();
-    const { acquirer } = await connected([host], shared);
+    const { acquirer } = await connected([host, other], shared);
     shared.isAway = true;
     expect(await asks(host, "0800", "002")).toBe("96");
-    expect(await acquirer.away()).toMatchObject({ code: "acquirer_signed_off" });
+    await expect.poll(() => acquirer.site()).toBe(nameOf(other));
   });
 });
 

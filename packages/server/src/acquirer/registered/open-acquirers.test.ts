@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type Acquirer, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
 import { SimulatedAcquirer } from "../simulator/simulator.ts";
 import { Till } from "../till.fixture.ts";
@@ -19,6 +19,16 @@ afterEach(() => acquirers?.stop());
 class Held extends SimulatedAcquirer {
   readonly goes = Promise.withResolvers<void>();
   isClosed = false;
+  rereads = 0;
+  unmatched: (answer: UnmatchedAnswer) => void = () => expect.fail("nobody listens to the link");
+
+  onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
+    this.unmatched = listener;
+  }
+
+  async reread(): Promise<void> {
+    this.rereads += 1;
+  }
 
   override async ask(...asked: Parameters<Acquirer["ask"]>) {
     await this.goes.promise;
@@ -82,6 +92,26 @@ test("a registration is taken up, changed and given up while the service runs", 
   expect(all.names()).toEqual([""]);
   await expect(all.of("first").ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
   expect(all.has("")).toBe(true);
+});
+
+test("a registered link is looked at regularly, told to read what others stored, and its stray answers are passed on", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { all, registered, links, troubles } = await opened();
+  const strays: unknown[] = [];
+  all.onUnmatchedAnswer((...given) => void strays.push(given));
+  registered.set("first", "1");
+  vi.advanceTimersByTime(5_000);
+  await expect.poll(() => links[0]?.rereads).toBe(1);
+  links[0]?.unmatched("a stray answer" as unknown as UnmatchedAnswer);
+  expect(strays).toEqual([["first", "a stray answer"]]);
+  finding = () => Promise.reject(new Error("the database is away"));
+  registered.set("first", "2");
+  await all.refresh();
+  expect(troubles).toEqual([new Error("the database is away")]);
+  finding = () => undefined;
+  await all.refresh();
+  expect(links).toHaveLength(2);
 });
 
 test("an answer in flight is waited for, and new messages go over the new link", async () => {

@@ -1,8 +1,18 @@
 import { generateKeyPairSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { generate } from "selfsigned";
 import { expect, test } from "vitest";
-import { linkOptions, merged, mergedSecrets, noRegistration, noSecrets, registrationProblems } from "./registry.ts";
+import {
+  AcquirerRegistry,
+  type AcquirerToStore,
+  linkOptions,
+  merged,
+  mergedSecrets,
+  noRegistration,
+  noSecrets,
+  registrationProblems,
+} from "./registry.ts";
 
 const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
 const profile = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;
@@ -20,6 +30,8 @@ test("an acquirer needs a name, a profile and hosts, and every problem is named"
   expect(problemsOf(whole, "default")).toEqual(["name"]);
   expect(problemsOf(whole, "First Bank")).toEqual(["name"]);
   expect(problemsOf({ ...whole, hosts: ["bank.example"] })).toEqual(["hosts"]);
+  const hosts = (count: number) => Array.from({ length: count }, (_, nth) => `bank-${nth}.example:5000`);
+  expect([10, 11].map((count) => problemsOf({ ...whole, hosts: hosts(count) }))).toEqual([[], ["hosts"]]);
   expect(problemsOf({ ...whole, profile: { ...profile, matchBy: [] } })).toEqual(["profile"]);
 });
 
@@ -105,4 +117,41 @@ test("a change leaves values that it does not name; an empty string removes a va
     tls: undefined,
     macKey: Buffer.from(macKey, "hex"),
   });
+});
+
+test("a certificate goes with its own key, and both go to the link", async () => {
+  const { cert: certificate, private: key } = await generate([{ name: "commonName", value: "link" }], {
+    keyType: "ec",
+  });
+  const other = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const mine = { ...whole, ca: certificate, certificate, key };
+  expect(problemsOf(mine)).toEqual([]);
+  expect(problemsOf({ ...mine, key: other })).toEqual(["key"]);
+  expect(problemsOf({ ...mine, key: "no key" })).toEqual(["key"]);
+  expect(problemsOf({ ...mine, ca: "no authority" })).toEqual(["ca"]);
+  const registered = merged(noRegistration, mine);
+  const secrets = { key, macKey, keyEncryptionKey: "00ff" };
+  expect(linkOptions(registered, secrets)).toMatchObject({
+    tls: { ca: certificate, cert: certificate, key },
+    keyEncryptionKey: Buffer.from("00ff", "hex"),
+  });
+  expect(linkOptions(merged(registered, { ca: "", certificate: "" }), secrets).tls).toEqual({});
+  expect(linkOptions(merged(registered, { tls: "off" }), secrets).tls).toBeUndefined();
+});
+
+test("there are at most a hundred acquirers, and one more can only be changed", async () => {
+  const put = async (registered: number, current?: AcquirerToStore) => {
+    const store = {
+      put: async (name: string, next: (...known: [never, number]) => AcquirerToStore) => ({
+        ...next(current && ({ ...current, name } as never), registered),
+        name,
+      }),
+    };
+    const sealer = { sealNamed: (plain: Buffer) => plain, openNamed: (sealed: Buffer) => sealed };
+    const { name } = await new AcquirerRegistry(store as never, sealer).put("first-bank", current ? {} : whole);
+    return name;
+  };
+  expect(await put(99)).toBe("first-bank");
+  await expect(put(100)).rejects.toMatchObject({ fields: [{ field: "name" }] });
+  expect(await put(100, { ...merged(noRegistration, whole), sealed: Buffer.from("{}") })).toBe("first-bank");
 });

@@ -291,9 +291,13 @@ describe("the link to a host", () => {
     // The wait before it connects again.
     await vi.advanceTimersByTimeAsync(10);
     await up;
-    for (const heard of [4, 5]) {
+    // It is looked at twice in that time: one that falls silent between two looks is asked at the third.
+    for (const [heard, ms] of [
+      [4, 1_500],
+      [5, 1_000],
+    ] as const) {
       const answered = next("received");
-      await vi.advanceTimersByTimeAsync(1_500);
+      await vi.advanceTimersByTimeAsync(ms);
       await dead.hears("0800", heard);
       await answered;
     }
@@ -389,6 +393,28 @@ describe("the link to a host", () => {
     for (const socket of one.sockets) socket.write(frame);
     expect(await written).toMatchObject({ detail: "field 48 must hold printable ASCII characters only" });
     expect((await link.request(request("000001"), patient)).fields.get(39)).toBe("00");
+  });
+
+  test("leaves a host that refuses a new key, when it is due and after the sign-on", async () => {
+    const one = await host();
+    stopTime();
+    const answers = ["00"];
+    const { link, next } = open(
+      [one],
+      {},
+      {
+        keys: keysThat({ requestEveryMs: 1_000 }),
+        message: (kind) => network(kind === "keyRequest" ? "161" : "001"),
+        codeOf: (_, kind) => (kind === "signOn" ? "00" : (answers.shift() ?? "91")),
+      },
+    );
+    await link.isUpWithin(600_000);
+    const [refused, down, unusable] = [next("key_refused"), next("down"), next("unusable")];
+    vi.advanceTimersByTime(1_000);
+    const detail = "the host refused a new key with 91";
+    expect(await refused).toMatchObject({ detail });
+    expect(await down).toMatchObject({ detail: "no new key came" });
+    expect(await unusable).toMatchObject({ detail });
   });
 
   test("leaves no connection open on which it could not begin", async () => {
