@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
@@ -60,6 +62,8 @@ test("a refused report is shown by its event's id to operators only, and the aud
   expect(audit["items"]).toMatchObject([{ actor: "A operator", role: "operator", subject: id }]);
 });
 
+const profilePath = join(import.meta.dirname, "../docs/operator/acquirer-profile.json");
+
 /** Holds the lock of the audit in a session of its own. @returns what releases it */
 async function lockedAudit(url: string): Promise<() => Promise<void>> {
   const client = new Client({ connectionString: url });
@@ -75,6 +79,9 @@ test("no action happens without its entry: with the audit locked, each is refuse
   const { id } = await partner.notify(sale(), "accepted");
   const operator = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
   const own = `/operator/v1/partners/${partner.id}`;
+  const acquirer = { profile: JSON.parse(readFileSync(profilePath, "utf8")), hosts: ["127.0.0.1:1"], tls: "off" };
+  await service.operator("PUT", "/operator/v1/acquirers/first", acquirer);
+  await service.operator("PUT", `${own}/terminals/T8`, { mid: "M8" });
   const rows = () =>
     withAdmin(service.database.url, async (client) => {
       const { rows: found } = await client.query(
@@ -94,6 +101,9 @@ test("no action happens without its entry: with the audit locked, each is refuse
     ["PATCH", own, { name: "Another name" }],
     ["POST", `${own}/pause`],
     ["PUT", `${own}/terminals/T9`, { mid: "M9" }],
+    ["DELETE", `${own}/terminals/T8`],
+    ["PUT", "/operator/v1/acquirers/second", acquirer],
+    ["DELETE", "/operator/v1/acquirers/first"],
     ["POST", "/operator/v1/operators", { name: "Grace", role: "admin" }],
     ["POST", `/operator/v1/operators/${operator.body["id"]}/revoke`],
     ["POST", `/operator/v1/notifications/${id}/redeliver`, {}],

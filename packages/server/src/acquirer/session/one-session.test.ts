@@ -28,6 +28,7 @@ class Shared implements SessionStore {
   readonly published: string[] = [];
   readonly rpcs: InstanceRpc[] = [];
   isDeaf = false;
+  readonly troubles: unknown[] = [];
   /** The database answers a claim after this. */
   answers: Promise<unknown> | undefined;
 
@@ -60,7 +61,8 @@ async function hosted() {
   const host = await FakeHost.listen();
   closing.push(() => host.close());
   const shared = new Shared();
-  const start = (nth: number) => {
+  closing.push(() => expect(shared.troubles).toEqual([]));
+  const start = (nth: number, after?: Promise<void>) => {
     let lease: string | undefined = `0000000${nth}-0000-7000-8000-000000000000`;
     const unmatched: UnmatchedAnswer[] = [];
     const rpc = new InstanceRpc({
@@ -84,7 +86,8 @@ async function hosted() {
       store: shared,
       rpc,
       lease: () => lease,
-      onTrouble: (error) => expect.fail(String(error)),
+      after,
+      onTrouble: (error) => void shared.troubles.push(error),
     });
     session.onUnmatchedAnswer((answer) => unmatched.push(answer));
     closing.push(() => session.close());
@@ -94,7 +97,11 @@ async function hosted() {
       lease = undefined;
       session.look();
     };
-    return { session, rpc, unmatched, loseLease };
+    const takeLease = (id: string) => {
+      lease = id;
+      session.look();
+    };
+    return { session, rpc, unmatched, loseLease, takeLease };
   };
   const first = start(1);
   await expect.poll(() => first.session.health().ok).toBe(true);
@@ -134,6 +141,8 @@ test("a message is passed on only to the noted host, which the other instance kn
   expect(await second.session.ask(sale, { ...patient, site })).toMatchObject({ responseCode: "00", site });
   shared.holder = { ...shared.holder, leaseId: "00000009-0000-7000-8000-000000000000" };
   await expect.poll(() => second.session.site()).toBeUndefined();
+  // Whatever its lease says: the database has another holder.
+  await expect.poll(() => host.sockets.size).toBe(0);
 });
 
 test("concurrent messages get each its own answer", async () => {
@@ -307,6 +316,114 @@ test("an instance that stops waits for answers that it owes, and later messages 
   expect((await meanwhile).responseCode).toBe("51");
 });
 
+test("an instance that stops waits for no answer once its lease has ended: it is another instance's", async () => {
+  const { host, start, first } = await hosted();
+  const second = start(2);
+  host.answer = () => undefined;
+  const asked = second.session.ask(new Till().sale("tok_approve"), patient);
+  await host.hears("0200");
+  const ended = Promise.allSettled([asked]);
+  const closed = first.session.close();
+  first.loseLease();
+  await closed;
+  expect(await ended).toMatchObject([{ reason: { name: "NoAnswer" } }]);
+});
+
+test("an instance that gets the session again connects once its link before is closed, and hears strays", async () => {
+  const { host, first } = await hosted();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const order: string[] = [];
+  const { close, connect } = Iso8583Acquirer.prototype;
+  const spies = [
+    vi.spyOn(Iso8583Acquirer.prototype, "close").mockImplementationOnce(async function closes(this: Iso8583Acquirer) {
+      await promise;
+      await close.call(this);
+      order.push("closed");
+    }),
+    vi.spyOn(Iso8583Acquirer.prototype, "connect").mockImplementation(function connects(this: Iso8583Acquirer) {
+      order.push("connects");
+      connect.call(this);
+    }),
+  ];
+  onTestFinished(() => spies.forEach((spy) => void spy.mockRestore()));
+  first.loseLease();
+  first.takeLease("00000004-0000-7000-8000-000000000000");
+  await vi.advanceTimersByTimeAsync(2_000);
+  resolve();
+  await expect.poll(() => first.session.health().ok).toBe(true);
+  expect(order).toEqual(["closed", "connects"]);
+  const fields = [
+    [3, "000000"],
+    [11, "000777"],
+    [39, "00"],
+    [41, "T0000001"],
+  ] as const;
+  host.send({ mti: "0210", fields: new Map(fields) });
+  await expect.poll(() => first.unmatched).toMatchObject([{ traceNo: "000777" }]);
+});
+
+test("the state of a link that could not be stored for the others is stored at the next look", async () => {
+  const { host, shared, first } = await hosted();
+  await expect.poll(() => shared.holder.isUp).toBe(true);
+  const away = new Error("the database is away");
+  vi.spyOn(shared, "describe").mockRejectedValueOnce(away);
+  host.signOnCode = "91";
+  host.breakConnections();
+  await expect.poll(() => shared.troubles.splice(0)).toEqual([away]);
+  expect(first.session.health().ok).toBe(false);
+  await expect.poll(() => shared.holder.isUp).toBe(false);
+});
+
+test("another instance waits for a link that was just lost, and tells a host that signed off from one out of reach", async () => {
+  const { host, start } = await hosted();
+  const second = start(2);
+  await expect.poll(() => second.session.away()).toBeUndefined();
+  host.signOnCode = "91";
+  host.breakConnections();
+  await expect.poll(() => second.session.health().ok).toBe(false);
+  const waiting = second.session.away();
+  host.signOnCode = "00";
+  expect(await waiting).toBeUndefined();
+  const code = async () => (await second.session.away())?.code;
+  const fields = [
+    [7, "0131093001"],
+    [11, "000777"],
+    [70, "002"],
+  ] as const;
+  host.send({ mti: "0800", fields: new Map(fields) });
+  await expect.poll(code).toBe("acquirer_signed_off");
+  host.signOnCode = "91";
+  host.breakConnections();
+  await vi.advanceTimersByTimeAsync(3_000);
+  await expect.poll(code).toBe("acquirer_unreachable");
+});
+
+test("a link in another's place claims the session once that one has ended", async () => {
+  const { shared, start, first } = await hosted();
+  first.loseLease();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const second = start(2, promise);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(shared.holder.leaseId).toBeNull();
+  resolve();
+  await expect.poll(() => second.session.health().ok).toBe(true);
+});
+
+test("a claim that is answered when the lease has ended takes no session", async () => {
+  const { shared, start, first } = await hosted();
+  first.loseLease();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  shared.answers = promise;
+  const connects = vi.spyOn(Iso8583Acquirer.prototype, "connect");
+  onTestFinished(() => connects.mockRestore());
+  const second = start(2);
+  second.loseLease();
+  resolve();
+  await expect.poll(() => shared.holder.leaseId).toMatch(/^00000002/);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(connects).not.toHaveBeenCalled();
+});
+
 test("an instance whose lease ends leaves the host, even while the database does not answer it", async () => {
   const { host, shared, first } = await hosted();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -374,7 +491,12 @@ test("a late answer is reported by the instance with the session, because the as
   await expect.poll(() => first.unmatched).toHaveLength(1);
   const [late] = first.unmatched;
   const { tid, mid, traceNo } = sale;
-  expect(late).toMatchObject({ tid, responseCode: "00", known: { command: "SALE", tid, mid, traceNo } });
+  expect(late).toMatchObject({
+    tid,
+    responseCode: "00",
+    isSettlement: false,
+    known: { command: "SALE", tid, mid, traceNo },
+  });
   expect(late?.mayAnswer(sale)).toBe(true);
   for (const other of [
     { command: "PREAUTH" },

@@ -245,7 +245,7 @@ export class OneSession implements Acquirer {
   async #allServed(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setInterval(() => {
-      if (this.#heldBy !== this.#parts.lease()) resolve();
+      if (this.#heldBy === undefined || this.#heldBy !== this.#parts.lease()) resolve();
     }, looksAtLeaseEveryMs);
     await Promise.race([Promise.allSettled(this.#served), promise]);
     clearInterval(timer);
