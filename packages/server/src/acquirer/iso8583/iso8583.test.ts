@@ -23,7 +23,9 @@ async function opened(timings: Iso8583Options["timings"] = {}, profile = example
   const events: LinkEvent[] = [];
   const onEvent = (event: LinkEvent) => events.push(event);
   const earlier = earlierTimeoutMs === undefined ? {} : { earlierTimeoutMs };
-  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, onEvent, timings, ...earlier });
+  // As of a process that has run for a day.
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + 86_400_000 };
+  const acquirer = new Iso8583Acquirer({ profile, hosts, clock, onEvent, timings, ...earlier });
   closing.push(
     () => host.close(),
     () => acquirer.close(),
@@ -99,6 +101,42 @@ describe("an acquirer over ISO 8583", () => {
     expect(await late.promise).toBe("00");
     host.answer = (request) => answerTo(request, "51");
     expect((await acquirer.ask(other, patient)).responseCode).toBe("51");
+  });
+
+  test("has the key of an unanswered request free again the time-out and the margin after it was sent", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    const timings = { ...example.timings, reversalMarginMs: 30_000 };
+    const { acquirer, host } = await opened({}, { ...example, timings });
+    const till = new Till();
+    const sale = till.sale("tok_approve");
+    const other = { ...sale, transactionId: till.sale("tok_approve").transactionId };
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
+    const startMs = performance.now();
+    const sentAtMs: number[] = [];
+    const onSent = () => void sentAtMs.push(performance.now() - startMs);
+    host.answer = () => undefined;
+    const unanswered = Promise.allSettled([acquirer.ask(sale, { ...patient, timeoutMs: 60_000, onSent })]);
+    await host.hears("0200");
+    vi.advanceTimersByTime(60_000);
+    expect(await unanswered).toMatchObject([{ reason: { name: "NoAnswer" } }]);
+    host.answer = (request) => answerTo(request, "00");
+    const next = acquirer.ask(other, { ...patient, onSent });
+    for (const ms of [29_999, 1]) {
+      vi.advanceTimersByTime(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect((await next).responseCode).toBe("00");
+    expect(sentAtMs).toEqual([0, 90_000]);
+  });
+
+  test("begins its network messages' numbers again after 999999", async () => {
+    const random = vi.spyOn(Math, "random").mockReturnValue(0.999_999_9);
+    closing.push(async () => random.mockRestore());
+    const { acquirer, host } = await opened({ backOffMs: () => 1 });
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
+    host.breakConnections();
+    await host.hears("0800", 2);
+    expect(host.heard.map(({ fields }) => fields.get(11))).toEqual(["999999", "000001"]);
   });
 
   test("sends nothing while a request of an earlier process may be booked, if answers do not tell requests apart", async () => {

@@ -66,6 +66,26 @@ describe("the mapping of a message to a host's", () => {
     expect(() => mapping.request(thb)).toThrow("the host example-host takes no THB");
   });
 
+  test("has the date and time of the host's place, of an original too, and whether a part may be approved", () => {
+    const { VOID, SALE } = profile.messages;
+    const more = { 13: "{localDate}", 61: "{originalLocalDate}{originalLocalTime} {originalTid} {originalTraceNo}" };
+    const by = new Mapping({
+      ...profile,
+      messages: {
+        ...profile.messages,
+        SALE: { ...SALE, fields: { ...SALE.fields, 61: "{allowPartial}" } },
+        VOID: { ...VOID, fields: { ...VOID.fields, ...more } },
+      },
+    });
+    const atMs = Date.UTC(2026, 0, 31, 20, 30, 15);
+    const till = new Till();
+    const sale = { ...till.sale("tok_approve"), atMs };
+    const voided = by.request({ ...till.void(sale, approval), atMs: atMs + 86_400_000, tid: "T0000002" });
+    expect([voided.fields.get(13), voided.fields.get(61)]).toEqual(["0202", "0201033015 T0000001 000001"]);
+    const partial = [true, false].map((allowPartial) => by.request({ ...sale, allowPartial }).fields.get(61));
+    expect(partial).toEqual(["1", "0"]);
+  });
+
   test("names an original by its message type, trace number and time, and by its answer", () => {
     const till = new Till();
     const sale = till.sale("tok_approve");
@@ -123,6 +143,11 @@ describe("the mapping of a message to a host's", () => {
       ownTotals: { 63: own },
       ownFigures: { saleQuantity: 2, saleTotalMinor: 50n, voidQuantity: 1, voidTotalMinor: 40n, refundQuantity: 0 },
     });
+    const none = mapping.request(new Till().settlement({ ...emptyTotals, currency: "" }));
+    const answered = { mti: "0510", fields: new Map([[63, own]]) };
+    // An amount without its currency is none, unless it is nothing.
+    const quantities = { saleQuantity: 2, voidQuantity: 1, refundQuantity: 0, refundTotalMinor: 0n };
+    expect(mapping.answer(answered, none).ownFigures).toEqual(quantities);
     for (const other of [own.slice(1), `${own}1`, "SEE OUR REPORT"]) {
       expect(answerOf(other).ownTotals).toEqual({ 63: other });
       expect(answerOf(other).ownFigures).toBeUndefined();

@@ -143,7 +143,7 @@ test("there are at most a hundred acquirers, and one more can only be changed", 
   const put = async (registered: number, current?: AcquirerToStore) => {
     const store = {
       put: async (name: string, next: (...known: [never, number]) => AcquirerToStore) => ({
-        ...next(current && ({ ...current, name } as never), registered),
+        ...next((current && { ...current, name }) as never, registered),
         name,
       }),
     };

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
-import { type AcquirerHealth, NoAnswer, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
+import {
+  type AcquirerAnswer,
+  type AcquirerHealth,
+  NoAnswer,
+  NotSent,
+  OtherSite,
+  type UnmatchedAnswer,
+} from "../acquirer.ts";
 import { profile } from "../iso8583/example-profile.fixture.ts";
 import { Iso8583Acquirer } from "../iso8583/iso8583.ts";
 import { answerTo, FakeHost } from "../iso8583/link/fake-host.fixture.ts";
@@ -250,6 +257,7 @@ test("only requests to the lost instance, and for this acquirer, end with it", a
   await vi.advanceTimersByTimeAsync(1_000);
   expect(ended).toEqual([`${addresses[0]} second`]);
   rpc.close();
+  await expect.poll(() => ended).toHaveLength(4);
 });
 
 test("the wait for a session is a part of the time that a message has", async () => {
@@ -507,4 +515,41 @@ test("a late answer is reported by the instance with the session, because the as
   ] as const) {
     expect(late?.mayAnswer({ ...sale, ...other }), Object.keys(other).join()).toBe(false);
   }
+});
+
+const elsewhere = "00000009-0000-7000-8000-000000000000";
+
+test("what came of a message at the other instance is told as it was there", async () => {
+  const { start, first } = await hosted();
+  const second = start(2);
+  const sale = new Till().sale("tok_approve");
+  for (const error of [new NoAnswer("none"), new NotSent("it was full"), new OtherSite("127.0.0.1:1")]) {
+    first.rpc.serve("failing", elsewhere, () => Promise.reject(error));
+    const { name, message } = error;
+    const asked = second.rpc.ask(elsewhere, "failing", sale, patient);
+    await expect(asked).rejects.toThrow(expect.objectContaining({ name, message }));
+  }
+  const long = second.rpc.ask(elsewhere, "failing", { ...sale, emv: "9F".repeat(4_000) }, patient);
+  await expect(long).rejects.toBeInstanceOf(NotSent);
+});
+
+test("a message whose sending failed may have arrived all the same: a late answer is handed over, once", async () => {
+  const same = (bytes: Buffer) => bytes;
+  const sent: string[] = [];
+  const publish = (payload: string) => {
+    sent.push(payload);
+    return Promise.reject(new Error("the connection broke"));
+  };
+  const rpc = new InstanceRpc({ publish, seal: same, open: same, onTrouble: () => undefined });
+  const late: AcquirerAnswer[] = [];
+  const onLateAnswer = (answer: AcquirerAnswer) => void late.push(answer);
+  const asked = rpc.ask(elsewhere, "first", new Till().sale("tok_approve"), { ...patient, onLateAnswer });
+  await expect(asked).rejects.toBeInstanceOf(NoAnswer);
+  const [, sealed = ""] = sent[0]?.split(" ") ?? [];
+  const { id, from } = JSON.parse(Buffer.from(sealed, "base64").toString()) as { id: string; from: string };
+  const answer = { responseCode: "00", approveCode: "A1B2C3", refId: "1", tc: "" };
+  const reply = Buffer.from(JSON.stringify({ kind: "reply", id, answer })).toString("base64");
+  for (let times = 0; times < 2; times += 1) rpc.received(`${from} ${reply}`);
+  expect(late).toEqual([answer]);
+  rpc.close();
 });

@@ -25,6 +25,18 @@ test("an answer goes to a repeat that is still known, past those that are too lo
   expect(late).toEqual(["repeat"]);
 });
 
+test("of ten thousand requests that gave up the oldest is forgotten for one more", async () => {
+  const exchanges = new Exchanges({ monotonicMs: () => 0, nowMs: () => 0 });
+  const late: string[] = [];
+  for (let nth = 0; nth <= 10_000; nth += 1) {
+    const onLateAnswer = () => late.push(`${nth}`);
+    exchanges.open(`${nth}`, { timeoutMs: 60_000, owner: exchanges, onLateAnswer }).answer.catch(() => undefined);
+    exchanges.giveUp(exchanges, "the connection broke");
+  }
+  for (const key of ["0", "1", "10000"]) exchanges.settle(key, { mti: "0210", fields: new Map() });
+  expect(late).toEqual(["1", "10000"]);
+});
+
 const patientMs = 600_000;
 const opened: MatchLocks[] = [];
 afterEach(() => {
