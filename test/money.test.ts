@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { chainSchema, merchantsSchema, moneyRecords } from "../packages/server/src/http/payments/money.ts";
-import { sale } from "./support/commands.ts";
+import { reportedSale, sale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
 import { eventually, startTestService } from "./support/service.ts";
 
@@ -179,6 +179,32 @@ test("a merchant's sales of a period are counted by their results, and a batch l
     }),
   ]);
   expect((await get(`merchants?partner=${shop.id}&from=${to}&to=${from}`))["code"]).toBe("invalid_value");
+  // What a switch reported may have an id without a time.
+  for (const [id, status, isoResponseCode] of [
+    [randomUUID(), "SUCCESS", "00"],
+    [undefined, "SUCCESS", "00"],
+    [undefined, "ERROR", "05"],
+  ] as const) {
+    const kiosk = { mid: "M9", merchantName: "Kiosk", id, status, isoResponseCode };
+    await service.report([reportedSale(shop.id, { ...kiosk, amount: "12.50", currency: "USD" })]);
+  }
+  const later = new Date(Date.now() + 1_000).toISOString();
+  const ofShop = (await get(`merchants?partner=${shop.id}&from=${from}&to=${later}`))["items"] as object[];
+  expect(ofShop).toHaveLength(2);
+  expect(ofShop.at(-1)).toMatchObject({
+    ...{
+      mid: "M9",
+      merchantName: "Kiosk",
+      currency: "USD",
+      saleQuantity: 2,
+      saleTotalMinor: "2500",
+      declinedQuantity: 1,
+    },
+    ...{ voidTotalMinor: "0", refundTotalMinor: "0", reversedQuantity: 0 },
+  });
+  expect(await get(`merchants?partner=${shop.id}&from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z`)).toEqual({
+    items: [],
+  });
   await shop.run({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid: sold["mid"] });
   const [batch] = await itemsOf(`batches?partner=${shop.id}`);
   const ofBatch = await itemsOf(`transactions?partner=${shop.id}&batch=${String(batch?.["id"])}`);

@@ -267,3 +267,88 @@ test("pages of batches go by their Settlements, the latest first, whatever the o
   expect(await read({})).toEqual(latestFirst);
   expect(await read({ tid: "T1" })).toEqual(latestFirst.filter((id) => id !== settlementIds[2]));
 });
+
+test("what was settled, and each line of a statement, has every value in its place", async () => {
+  const partnerId = await insertPartner(connections.pool);
+  const [settlementId, notificationId, originalId, sold] = [newId(), newId(), newId(), newId()];
+  const [fromMs] = dayIn("UTC", "2026-11-05");
+  const at = new Date(fromMs + hourMs);
+  await connections.pool.query(
+    `INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
+       void_quantity, void_total_minor, refund_quantity, refund_total_minor, closed_at)
+     VALUES ($1, $2, 'T1', 'M1', '000007', 'USD', $3, 5, 1000, 2, 200, 1, 50, $4)`,
+    [partnerId, newId(), settlementId, at],
+  );
+  const insertOne = (id: string, command: string, state: string, original: string | null, facts: object) =>
+    connections.pool.query(
+      `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, original_id, chain_id, facts,
+         notification_id, tid, created_at, completed_at)
+       VALUES ($1, $2::uuid, 'command', $3, $4, $2::text, $5, $2::uuid, $6, $7, 'T1', $8, $9)`,
+      [partnerId, id, command, state, original, JSON.stringify(facts), notificationId, new Date(fromMs), at],
+    );
+  const told = { reqId: "R", merchantTransId: "m", tid: "T1", mid: "M1", batchNo: "000007", refId: "f", traceNo: "9" };
+  const sums = { saleQuantity: "5", saleTotalAmount: "10.00", voidQuantity: "2", voidTotalAmount: "2.00" };
+  const { traceNo: _, ...settled } = { ...told, isoResponseCode: "00", settlementDate: "1106" };
+  const list = [{ reqId: "R", refNo: "f" }];
+  await insertOne(settlementId, "SETTLEMENT", "SUCCESS", null, {
+    fields: { ...settled, ...sums },
+    settlementList: list,
+    currency: "USD",
+  });
+  const card = { ...told, amount: "2.50", currency: "USD", isoResponseCode: "00", approveCode: "a" };
+  await insertOne(sold, "SALE", "SUCCESS", null, { fields: { ...card, reqId: "" } });
+  await insertOne(timedId(fromMs + 1), "SALE", "ERROR", null, { fields: { ...card, isoResponseCode: "05" } });
+  await insertOne(timedId(fromMs + 2), "VOID", "SUCCESS", originalId, { fields: card });
+
+  const { id: __, ...batch } = (await statements.batches(partnerId, { limit: 1 })).items[0] ?? { id: "" };
+  const counted = { saleQuantity: 5, saleTotalAmount: "10.00", voidQuantity: 2, voidTotalAmount: "2.00" };
+  expect(batch).toEqual({
+    ...{ tid: "T1", mid: "M1", batchNo: "000007", currency: "USD", settlementId, notificationId, ...counted },
+    ...{ refundQuantity: 1, refundTotalAmount: "0.50", netAmount: "7.50", closedAt: at.toISOString() },
+  });
+  expect((await statements.settlements(partnerId, { limit: 1 })).items).toEqual([
+    {
+      ...{ id: settlementId, status: "SUCCESS", ...settled, currency: "USD", ...sums, listed: 1, notificationId },
+      ...{ createdAt: new Date(fromMs).toISOString(), completedAt: at.toISOString() },
+    },
+  ]);
+  const lines: StatementLine[] = [];
+  const { pages } = statements.statement({ id: partnerId, settings: { timeZone: "UTC" } }, "2026-11-05");
+  for await (const page of pages) lines.push(...page);
+  const { refId, approveCode, ...shown } = card;
+  const common = { kind: "transaction", at: at.toISOString(), notificationId, ...shown };
+  expect(lines.filter(({ command }) => command !== "SETTLEMENT")).toEqual([
+    {
+      ...common,
+      id: expect.any(String),
+      command: "SALE",
+      status: "ERROR",
+      isoResponseCode: "05",
+      movement: "0.00",
+      refId: "",
+      approveCode: "",
+      originalId: "",
+    },
+    {
+      ...common,
+      id: expect.any(String),
+      command: "VOID",
+      status: "SUCCESS",
+      movement: "-2.50",
+      refId: "",
+      approveCode,
+      originalId,
+    },
+    {
+      ...common,
+      id: sold,
+      command: "SALE",
+      status: "SUCCESS",
+      reqId: sold,
+      movement: "2.50",
+      refId,
+      approveCode,
+      originalId: "",
+    },
+  ]);
+});
