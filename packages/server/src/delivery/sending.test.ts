@@ -4,7 +4,7 @@ import { Circuits } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import { Queues } from "./queues.ts";
 import type { Postponement } from "./store.ts";
-import { next, open, partnerId, workerOver } from "./worker.fixture.ts";
+import { next, open, partnerId, url, workerOver } from "./worker.fixture.ts";
 
 describe("the outcome of an attempt", () => {
   let postponed: string[] = [];
@@ -65,6 +65,22 @@ describe("the outcome of an attempt", () => {
     await time.pass(10);
     expect(begun).toHaveLength(6);
     expect(begun).toContain(later);
+  });
+
+  test("of a probe that was not sent lets one of another queue of that endpoint probe at once", async () => {
+    const { time, pending, worker, begun, circuits, answer } = await workerOver({ postpone });
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 0 } }];
+    worker.leaseLost();
+    worker.tick();
+    const callBackUrl = `${url}/other`;
+    pending.rows = [deliveryOf(partnerId), deliveryOf(partnerId, { queue: callBackUrl, callBackUrl })];
+    await time.pass(2_000);
+    expect(begun).toHaveLength(1);
+    pending.rows = pending.rows.filter((row) => row !== begun[0]);
+    answer({ postponeMs: 60_000 });
+    await time.pass(10);
+    expect(begun.slice(1)).toEqual(pending.rows);
+    expect(postponed).toEqual([begun[0]?.id]);
   });
 
   test("counts an outcome as recorded once, whatever fails afterwards", async () => {
