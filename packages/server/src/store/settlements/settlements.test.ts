@@ -4,7 +4,7 @@ import { newId, type TransactionId } from "../../ids.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
-import { postgresSettlements } from "./settlements.ts";
+import { postgresSettlements, totalsInJson } from "./settlements.ts";
 
 const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
 const heldForMs = 3_600_000;
@@ -156,6 +156,37 @@ test("a second late answer does not take the place of the one that a batch is in
   expect(await settlements.keepLate(partnerId, tid, { ...late, settlementId: first })).toBe("entered");
   expect(await settlements.keepLate(partnerId, tid, { ...late, settlementId: second })).toBeUndefined();
   expect(await settlements.late(partnerId, tid, batchId)).toMatchObject({ settlementId: first });
+  expect(await settlements.late(partnerId, tid, newId())).toBeUndefined();
+});
+
+test("those may be answered whose totals are being sent, and for two days those that ended as ERROR", async () => {
+  const tid = newTid();
+  const id = await settling(tid);
+  const [due] = (await settlements.claimDue(20, heldForMs)).filter((one) => one.tid === tid);
+  if (due === undefined) throw new Error("It was due.");
+  expect(await settlements.unanswered(tid)).toEqual([]);
+  await settlements.advance(due, { ...due, step: "sending" }, heldForMs);
+  const { batchId } = due;
+  const runs = { partnerId, id, tid, batchId, isUploaded: false, numbers: undefined, totals: undefined };
+  expect(await settlements.unanswered(tid)).toEqual([runs]);
+  const [aborted, old, totals] = [newId(), newId(), await settlements.totals(partnerId, batchId)];
+  const sent = {
+    batchId,
+    isUploaded: true,
+    traceNo: 7,
+    atMs: 1_700_000_000_000.5,
+    totals: JSON.parse(totalsInJson(totals)),
+  };
+  const kept = [
+    { ...sent, id: aborted, untilMs: Date.now() + heldForMs },
+    { ...sent, id: old, untilMs: Date.now() - 1 },
+  ];
+  const keep = "UPDATE terminals SET unanswered_settlements = $2 WHERE tid = $1";
+  await connections.pool.query(keep, [tid, JSON.stringify(kept)]);
+  const numbers = { traceNo: "000007", atMs: 1_700_000_000_000 };
+  const both = [{ partnerId, id: aborted, tid, batchId, isUploaded: true, numbers, totals }, runs];
+  expect(await settlements.unanswered(tid)).toEqual(both);
+  expect((await settlements.unanswered("")).filter((one) => one.tid === tid)).toEqual(both);
 });
 
 test("a page of uploads goes on behind the last one, and reads no row that was declined", async () => {

@@ -158,11 +158,12 @@ const lockOpenBatch = prepared(`
   SELECT FROM terminals
   WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND late_settlement IS NULL FOR UPDATE`);
 
-// Nothing enters a batch that is closing, so that everything after the Settlement came after its abort.
+// Nothing enters a batch that is closing, so that everything after the Settlement came after its abort. What is in flight
+// is seen by `isQuiet`.
 const hasEntered = prepared<{ entered: boolean }>(`
   SELECT EXISTS (
     SELECT FROM transactions t, transactions s
-    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state IN ('INIT', 'SUCCESS')
+    WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state = 'SUCCESS'
       AND s.partner_id = $1 AND s.id = $3 AND t.created_at > s.created_at) AS entered`);
 
 const keepLate = prepared("UPDATE terminals SET late_settlement = $3 WHERE partner_id = $1 AND tid = $2");
