@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtemp, readFile, rename, rm, truncate } from "node:fs/promises";
+import { mkdtemp, readFile, rename, rm, stat, truncate } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
+import type { AuditStore } from "../operators/audit.ts";
 import type { FeedEvent } from "./feed.ts";
 import { type FeedPosition, FeedStream, type FeedStreamParts } from "./stream.ts";
 import { feedTarget } from "./targets.ts";
@@ -111,6 +112,45 @@ test("a file that was moved away is made anew, and no line is lost or cut", asyn
   await expect.poll(() => stream.position?.events).toBe("3");
   const [cut = "", line = ""] = (await readFile(path, "utf8")).split("\n");
   expect([cut.length, namesIn(line)]).toEqual([20, ["third"]]);
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+});
+
+test("an entry of the audit is written without its seal, and once", async () => {
+  const path = join(await folder(), "feed.jsonl");
+  type Stored = Awaited<ReturnType<AuditStore["following"]>>;
+  const records = [{ seq: 9, atMs: 0, action: "createOperator", mac: Buffer.from("a seal") }] as unknown as Stored;
+  const following = async (after: number) => (after < 9 ? records : []);
+  const stream = streamTo(pathToFileURL(path).href, { audit: { following } });
+  await expect.poll(() => stream.position?.audit).toBe(9);
+  stream.add("first");
+  await expect.poll(() => stream.position).toEqual({ events: "1", audit: 9 });
+  const [entry, ...others] = (await readFile(path, "utf8")).trimEnd().split("\n");
+  const at = new Date(0).toISOString();
+  expect(JSON.parse(entry ?? "")).toEqual({ type: "audit", at, seq: 9, action: "createOperator" });
+  expect(others).toHaveLength(1);
+});
+
+test("an instance that loses the lock ends its hold of it, and asks for it again", async () => {
+  const path = join(await folder(), "feed.jsonl");
+  const lost = new AbortController();
+  let released = 0;
+  const release = async () => {
+    released += 1;
+  };
+  const stream = streamTo(pathToFileURL(path).href, { lock: { hold: async () => ({ lost: lost.signal, release }) } });
+  stream.add("first");
+  await expect.poll(() => stream.position?.events).toBe("1");
+  expect(released).toBe(0);
+  lost.abort();
+  await expect.poll(() => released).toBe(1);
+});
+
+test.each([
+  ["syslog://logs.example", "syslog://logs.example:514"],
+  ["syslogs://logs.example", "syslogs://logs.example:6514"],
+  ["syslogs://logs.example:1514", "syslogs://logs.example:1514"],
+])("%s is %s", (url, name) => {
+  expect(feedTarget(url).name).toBe(name);
 });
 
 test("a file that cannot be written holds the position", async () => {
@@ -130,8 +170,15 @@ test("a file that cannot be written holds the position", async () => {
 test("a position of another database begins again, and one that cannot be read now does not", async () => {
   const answers = [new ServiceError("unavailable"), new ServiceError("cursor_from_another_history")];
   const asked: unknown[] = [];
+  const audited: number[] = [];
   const stream = streamTo(pathToFileURL(join(await folder(), "feed.jsonl")).href, {
     positions: { read: async () => ({ events: "7", audit: 3 }), write: async () => undefined },
+    audit: {
+      following: async (after) => {
+        audited.push(after);
+        return [];
+      },
+    },
     feed: {
       read: async ({ after }) => {
         asked.push(after);
@@ -142,6 +189,7 @@ test("a position of another database begins again, and one that cannot be read n
     },
   });
   await expect.poll(() => asked.slice(0, 3)).toEqual(["7", "7", undefined]);
+  expect(audited.slice(0, 3)).toEqual([3, 3, 0]);
   expect(stream.failures).toMatchObject([{ code: "unavailable" }]);
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
 import type { NewEvent } from "../events.ts";
 import { EventFeed, type FeedEvent, type FeedPage } from "../feed/feed.ts";
-import { newId } from "../ids.ts";
+import { type EventId, lowestId, newId } from "../ids.ts";
 import { writeCursor } from "../notifications/pull.ts";
 import { insertEvents, postgresFeed } from "./events.ts";
 
@@ -49,6 +49,29 @@ test("an event that is committed later than a newer one never appears behind a c
     first.release();
     second.release();
   }
+});
+
+test("an event whose id is older than the cursor's comes too, and one of the service names no partner", async () => {
+  const { next } = await feed.read({ after: "now", limit });
+  await insertEvents(pool, [event("newer id")], false);
+  // A full page ends at its last event.
+  const page = await following(next, 1, 1);
+  const id = lowestId(Date.now() - 60_000) as EventId;
+  await insertEvents(pool, [{ ...event("older id"), id, partnerId: null }], false);
+  const { items } = await following(page.next, 1);
+  expect(items).toMatchObject([{ id, partnerId: null, detail: { name: "older id" } }]);
+});
+
+test("sixteen may wait for an event, and another once one of them has ended", async () => {
+  const history = { cluster: { systemIdentifier: 1n, timeline: 1 }, keptFromMs: 0, horizon: 5n, nowMs: 0 };
+  const empty = new EventFeed([{ history: async () => history, page: async () => [] }]);
+  const leaves = new AbortController();
+  const read = (durationMs: number) => empty.read({ limit }, { durationMs, signal: leaves.signal });
+  const waits = Array.from({ length: 16 }, () => read(600_000));
+  await expect(read(600_000)).rejects.toMatchObject({ code: "too_many_requests" });
+  leaves.abort();
+  await Promise.all(waits);
+  expect(await read(600_000)).toMatchObject({ items: [] });
 });
 
 test("events come in order however small the pages are, and each once", async () => {

@@ -2,6 +2,7 @@ import { openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import fc from "fast-check";
 import type { PoolClient } from "pg";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { idTimeMs } from "../../ids.ts";
 import { type Cursor, type PulledPage, pullPage, readCursor, writeCursor } from "../../notifications/pull.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { sampleFacts } from "../rows.fixture.ts";
@@ -163,6 +164,8 @@ describe("the pull of notifications", () => {
       expect(webhookSignatureMatches(signature, id, headers["webhook-timestamp"] ?? "", body, webhookKeys)).toBe(true);
       expect(headers).toMatchObject({ "webhook-id": id, "paybell-command": "SALE" });
     }
+    // The parked one was attempted twice.
+    expect(items.map(({ headers }) => headers["paybell-attempt"])).toEqual(["1", "1", "3"]);
   });
 
   test("holds fewer items when they are large, and one that is larger than a page stands alone", async () => {
@@ -201,6 +204,27 @@ describe("the pull of notifications", () => {
     const { items } = await pull();
     expect(items[0]?.headers["paybell-original-transaction"]).toBe(rows[0].id);
   });
+});
+
+test("a partner's backlog is its own, with its oldest and the last of its pulls", async () => {
+  const { pool, store } = bench;
+  const other = await registerPartner(pool);
+  for (const { id } of [other, partner]) {
+    await insertNotification(pool, id, { state: "parked" });
+    for (const cursor of ["first", `last of ${id}`]) {
+      await store.notePull(id, cursor);
+      if (cursor === "first") await pool.query("UPDATE pulls SET at = 'epoch'");
+    }
+  }
+  const oldest = await insertNotification(pool, partner.id, { state: "pending" });
+  await insertNotification(pool, partner.id, { state: "pending" });
+  expect(await store.backlog(partner.id)).toEqual({
+    ...{ pending: 2, oldestPendingMs: idTimeMs(oldest), parked: 1 },
+    pull: { cursor: `last of ${partner.id}`, atMs: expect.any(Number) },
+  });
+  expect((await store.backlog(partner.id)).pull?.atMs).toBeGreaterThan(0);
+  expect(await store.backlog(other.id)).toMatchObject({ pending: 0, oldestPendingMs: null, parked: 1 });
+  expect((await store.backlog((await registerPartner(pool)).id)).pull).toBeNull();
 });
 
 describe("a cursor that stands at the present", () => {
