@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
@@ -180,7 +181,10 @@ describe("the console", () => {
     await page.getByText("M7").waitFor();
     const saved = page.waitForEvent("download");
     await page.getByRole("button", { name: "Save as CSV" }).click();
-    expect((await saved).suggestedFilename()).toMatch(/^merchants-\d{4}-\d\d-\d\d\.csv$/);
+    const file = await saved;
+    expect(file.suggestedFilename()).toMatch(/^merchants-\d{4}-\d\d-\d\d\.csv$/);
+    // Sales, Voids and Refunds with their totals, then what was reversed and declined.
+    expect(await readFile(await file.path(), "utf8")).toMatch(/,M7,[^,]*,VND,1,150000,0,0,0,0,0,0\r\n/);
     await page.getByRole("tab", { name: "Batches" }).click();
     await page.getByRole("row", { name: /T7/ }).getByRole("link").first().click();
     await page.getByText("the acquirer agreed with the totals").waitFor();

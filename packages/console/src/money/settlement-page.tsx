@@ -139,7 +139,7 @@ function inWords(detail: EventRecord["detail"]): string {
 }
 
 /** Whether it was settled, in words. */
-function outcomeOf(one: SettlementDetail) {
+export function outcomeOf(one: SettlementDetail) {
   const code = one.isoResponseCode ?? "";
   if (one.acceptedLate === "in_doubt")
     return {
