@@ -106,7 +106,7 @@ async function giveTo(owner: Owner, path: string): Promise<void> {
 }
 
 /** The settings of the recovery, at the end of the file: they replace those that an earlier restore may have left. */
-function recoverySettings(restore: {
+export function recoverySettings(restore: {
   readonly name: string;
   readonly walFolder: string | undefined;
   readonly to: string | undefined;
@@ -122,7 +122,8 @@ function recoverySettings(restore: {
     recovery_target_timeline: "latest",
     "paybell.restored": name,
   };
-  const lines = Object.entries(settings).map(([key, value]) => `${key} = '${value.replaceAll("'", "''")}'`);
+  // In its configuration both have another one before them.
+  const lines = Object.entries(settings).map(([key, value]) => `${key} = '${value.replaceAll(/['\\]/g, "$&$&")}'`);
   return `\n# By paybell restore:\n${lines.join("\n")}\n`;
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withoutPassword } from "./take.ts";
+import { takeBackup, withoutPassword } from "./take.ts";
 
 test.each([
   ["postgres://u@db.example/d", "postgres://u@db.example/d", undefined],
@@ -12,4 +12,15 @@ test.each([
   ["postgres://u:p@db.example/d?application_name=a@b", "postgres://u@db.example/d?application_name=a@b", "p"],
 ])("the program that copies %s gets the password in its environment only", (url, target, password) => {
   expect(withoutPassword(url)).toEqual({ target, password });
+});
+
+test.each([
+  ["No service was started on this database", { schema: 0 }],
+  ["The server has tablespaces of its own: fast", { tablespaces: ["fast"] }],
+  ["spread over several servers by Citus", { isCluster: true }],
+])("a server of which a backup would not be whole is refused: %s", async (words, change) => {
+  const server = { nowMs: 0, version: "18.1", major: 18, schema: 94, walArchived: true, walSegmentBytes: 16_777_216 };
+  const source = async () => ({ ...server, tablespaces: [], isCluster: false, ...change });
+  const place = { folder: "/nowhere", url: "postgres://u@127.0.0.1:9/d", env: {}, version: "1.0.0" };
+  await expect(takeBackup({ ...place, source, signal: AbortSignal.abort() })).rejects.toThrow(words);
 });

@@ -17,20 +17,21 @@ beforeEach(async () => {
   const port = await freePort();
   consoleUrl = `http://127.0.0.1:${port}`;
   provider = await startOidcProvider(`${consoleUrl}/console/sign-in/callback`);
-  const env = {
-    PAYBELL_OIDC_ISSUER: provider.issuer,
-    PAYBELL_OIDC_CLIENT_ID: oidcClientId,
-    PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
-    PAYBELL_CONSOLE_URL: consoleUrl,
-    // Neither the first nor the last is the highest.
-    PAYBELL_OIDC_ROLES: "support=viewer,admin=admin,cn=desk=operator",
-  };
-  service = await new HttpTestService({ env }).listen(port);
+  service = await new HttpTestService({ env: environment() }).listen(port);
 });
 afterEach(async () => {
   vi.useRealTimers();
   await service.close();
   await provider.close();
+});
+
+const environment = () => ({
+  PAYBELL_OIDC_ISSUER: provider.issuer,
+  PAYBELL_OIDC_CLIENT_ID: oidcClientId,
+  PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
+  PAYBELL_CONSOLE_URL: consoleUrl,
+  // Neither the first nor the last is the highest.
+  PAYBELL_OIDC_ROLES: "support=viewer,admin=admin,cn=desk=operator",
 });
 
 /** Keeps cookies and follows redirects, up to one that `stop` names. */
@@ -64,13 +65,6 @@ class Browser {
     return { cookie: `paybell_all=${this.cookies.get("paybell_all") ?? ""}` };
   }
 }
-
-const settings = () => ({
-  oidcIssuer: provider.issuer,
-  oidcClientId,
-  oidcClientSecret,
-  consoleUrl,
-});
 
 const isCallback = (url: URL) => url.pathname === "/console/sign-in/callback";
 const whoIs = (browser: Browser) => service.call("GET", "/console/session", { key: null, headers: browser.session });
@@ -144,6 +138,16 @@ describe("a sign-in by OpenID", () => {
     expect((await whoIs(browser)).body).toMatchObject({ name: "Ada (OIDC)", role: "viewer" });
   });
 
+  test("takes the role from a member of a claim, where the setting names one", async () => {
+    await service.close();
+    const env = { ...environment(), PAYBELL_OIDC_ROLE_CLAIM: "realm_access.roles" };
+    service = await new HttpTestService({ env }).listen(Number(new URL(consoleUrl).port));
+    provider.wrong = { realm_access: { roles: ["none", "admin"] } };
+    const browser = new Browser();
+    await browser.go("/console/sign-in");
+    expect((await whoIs(browser)).body).toMatchObject({ role: "admin" });
+  });
+
   test("ends at the sign-out for a copy of its cookie, too", async () => {
     const browser = new Browser();
     await browser.go("/console/sign-in");
@@ -199,13 +203,7 @@ describe("where two admins are needed", () => {
   const rotation = { key: "signingKey", overlapHours: 0 };
   beforeEach(async () => {
     await service.close();
-    const env = {
-      PAYBELL_OIDC_ISSUER: provider.issuer,
-      PAYBELL_OIDC_CLIENT_ID: oidcClientId,
-      PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
-      PAYBELL_CONSOLE_URL: consoleUrl,
-      PAYBELL_KEY_PROPOSAL_MINUTES: "60",
-    };
+    const env = { ...environment(), PAYBELL_KEY_PROPOSAL_MINUTES: "60" };
     service = await new HttpTestService({ env }).listen(Number(new URL(consoleUrl).port));
     path = `/operator/v1/partners/${service.partner.id}/keys/rotate`;
   });
@@ -342,7 +340,7 @@ describe("a sign-in by OpenID is refused, and audited", () => {
 
   test("while it cannot be read, and no longer", async () => {
     let isAway = true;
-    const oidc = OidcSignIn.of({ ...readConfig({}), ...settings() }, (...asked) =>
+    const oidc = OidcSignIn.of(readConfig(environment()), (...asked) =>
       isAway ? Promise.reject(new TypeError("fetch failed")) : fetch(...asked),
     );
     await expect(oidc?.begin()).rejects.toMatchObject({ reason: "unreachable" });
