@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";
 import { postgresPartnerArchive } from "./archive.ts";
 
@@ -12,6 +12,26 @@ test("a deletion takes along what was redelivered since it began: nobody could e
   await postgresPartnerArchive(bench).remove(partner.id);
   const { rows } = await bench.pool.query("SELECT partner_id FROM pending");
   expect(rows).toEqual([{ partner_id: other.id }]);
+});
+
+/** Transactions of their own delete the keys and claims; a Settlement holds a deletion up, and a proposal expires. */
+const elsewhere = ["partner_keys", "proposals", "settlements", "terminal_claims"];
+
+test("a deletion leaves nothing of the partner in any table that has its id", async () => {
+  const { id } = await registerPartner(bench.pool);
+  await bench.pool.query("UPDATE partners SET state = 'disabled' WHERE id = $1", [id]);
+  const { rows } = await bench.pool.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+     WHERE a.attname = 'partner_id' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+       AND c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (
+         SELECT FROM pg_constraint f
+         WHERE f.conrelid = c.oid AND f.confrelid = 'partners'::regclass AND f.confdeltype = 'c')`,
+  );
+  const query = vi.spyOn(bench.pool, "query");
+  await postgresPartnerArchive(bench).remove(id);
+  const deleted = query.mock.calls.flatMap(([text]) => /^DELETE FROM (\w+)/.exec(String(text))?.[1] ?? []);
+  query.mockRestore();
+  expect([...deleted, ...elsewhere].sort()).toEqual(rows.map(({ name }) => name).sort());
 });
 
 test("a partner that is enabled again during its deletion stays, with all that it gets from then on", async () => {

@@ -102,3 +102,14 @@ test("values that no given key opens are left as they are, and counted; those be
   expect(await resealAll(reseal, then)).toEqual({ sealed: 3, notOpened: 34 * 3 });
   expect((await connections.pool.query(row, [lost])).rows).toEqual(rows);
 });
+
+test("a value that changed meanwhile stays as it is", async () => {
+  const [key] = await reseal.sealedByOthers("no master key", undefined, 1);
+  const [named] = await reseal.namedValues();
+  if (key === undefined || named === undefined) throw new Error("nothing is sealed");
+  const [before, after] = [Buffer.from("before"), Buffer.from("after")];
+  await reseal.reseal([{ from: { ...key, material: before }, material: after }]);
+  await reseal.resealNamed(named.name, before, after);
+  expect(await reseal.sealedByOthers("no master key", undefined, 1)).toEqual([key]);
+  expect((await reseal.namedValues())[0]).toEqual(named);
+});
