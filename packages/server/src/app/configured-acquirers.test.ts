@@ -1,10 +1,11 @@
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { Till } from "../acquirer/till.fixture.ts";
 import { readConfig } from "../config.ts";
 import { MasterKey } from "../partners/master-key.ts";
-import { type HostOptions, simulator, withAcquirerLinks } from "./configured-acquirers.ts";
+import { type HostOptions, iso8583Options, simulator, withAcquirerLinks } from "./configured-acquirers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -54,6 +55,18 @@ test.each([
   for (const message of [sale, till.reversal(sale), till.logon()]) {
     await expect(acquirer.ask(message, options)).rejects.toThrow(reason);
   }
+});
+
+test.each([
+  ["PAYBELL_ACQUIRER_PROFILE", {}],
+  ["PAYBELL_ACQUIRER_CA_FILE", {}],
+  ["PAYBELL_ACQUIRER_CERTIFICATE_FILE", { PAYBELL_ACQUIRER_KEY_FILE: fileURLToPath(import.meta.url) }],
+])("the error of a file that cannot be read names its setting: %s", async (name, others) => {
+  vi.useRealTimers();
+  const profile = fileURLToPath(new URL("../../../../docs/operator/acquirer-profile.json", import.meta.url));
+  const env = { PAYBELL_ACQUIRER: "iso8583", PAYBELL_ACQUIRER_HOSTS: "localhost:1", PAYBELL_ACQUIRER_TLS: "on" };
+  const config = readConfig({ PAYBELL_ACQUIRER_PROFILE: profile, ...env, ...others, [name]: "missing.file" });
+  await expect(iso8583Options(config)).rejects.toThrow(`${name} (missing.file) does not exist`);
 });
 
 test("a MAC key that came over the link is used until another one is registered", async () => {

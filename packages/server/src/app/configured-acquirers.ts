@@ -1,5 +1,4 @@
 import { createHash, type KeyObject } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
 import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
@@ -24,6 +23,7 @@ import { PostgresAcquirerSessions } from "../store/acquirer-sessions.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresAcquirers } from "../store/registered-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { readNamedFile, readTlsFiles } from "./named-files.ts";
 
 export type HostOptions = Omit<Iso8583Options, "onEvent" | "noteAsked" | "connectsLater" | "earlierTimeoutMs">;
 
@@ -37,7 +37,7 @@ export interface NamedAcquirer {
 /**
  * The configured acquirer.
  *
- * @throws ProfileError naming every problem of the host's profile; Error if a file cannot be read
+ * @throws ProfileError naming every problem of the host's profile; ConfigError if a file cannot be read
  */
 export async function configuredAcquirer(config: Config, log: Log): Promise<NamedAcquirer> {
   if (config.acquirer === null) {
@@ -132,20 +132,12 @@ const sessionContext = "paybell acquirer session";
 export async function iso8583Options(config: Config): Promise<HostOptions> {
   const { acquirerProfile, acquirerHosts: hosts, acquirerMacKey, acquirerKeyEncryptionKey } = config;
   if (acquirerProfile === null) throw new Error("PAYBELL_ACQUIRER_PROFILE is required.");
-  const profile = readProfile(await readFile(acquirerProfile, "utf8"));
-  const tls = config.acquirerTls === "off" ? undefined : await tlsOptions(config);
+  const profile = readProfile((await readNamedFile("PAYBELL_ACQUIRER_PROFILE", acquirerProfile)).toString());
+  const { acquirerCaFile: ca, acquirerCertificateFile: certificate, acquirerKeyFile: key } = config;
+  const isEncrypted = config.acquirerTls !== "off";
+  const tls = isEncrypted ? await readTlsFiles("PAYBELL_ACQUIRER", { ca, certificate, key }) : undefined;
   const keyEncryptionKey = acquirerKeyEncryptionKey ?? undefined;
   return { profile, hosts, tls, macKey: acquirerMacKey ?? undefined, keyEncryptionKey, clock: systemClock };
-}
-
-async function tlsOptions({ acquirerCaFile, acquirerCertificateFile, acquirerKeyFile }: Config) {
-  const read = (path: string | null) => (path === null ? undefined : readFile(path));
-  const [ca, cert, key] = await Promise.all([
-    read(acquirerCaFile),
-    read(acquirerCertificateFile),
-    read(acquirerKeyFile),
-  ]);
-  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
 /** A key of the MACs that was taken up, or could not be. */

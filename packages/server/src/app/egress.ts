@@ -1,5 +1,4 @@
 import { X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { Agent, fetch as fetchBy } from "undici";
 import { systemClock } from "../clock.ts";
 import { type Config, ConfigError } from "../config.ts";
@@ -7,6 +6,7 @@ import { createResolver } from "../delivery/transport/addresses.ts";
 import { connectorOf } from "../delivery/transport/connect.ts";
 import { EgressProxy, type EgressProxyOptions } from "../delivery/transport/egress-proxy.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
+import { readNamedFile } from "./named-files.ts";
 
 export type EgressConfig = Pick<Config, "egressProxy" | "egressProxyResolves" | "egressProxyExcept">;
 
@@ -52,9 +52,7 @@ const pemCertificates = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE---
 export async function readCallbackCas({ callbackCaFile }: Pick<Config, "callbackCaFile">): Promise<readonly string[]> {
   if (callbackCaFile === null) return [];
   const problem = (detail: string) => new ConfigError([`PAYBELL_CALLBACK_CA_FILE (${callbackCaFile}) ${detail}`]);
-  const pem = await readFile(callbackCaFile, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw problem(error.code === "ENOENT" ? "does not exist" : `cannot be read: ${error.code ?? error.message}`);
-  });
+  const pem = (await readNamedFile("PAYBELL_CALLBACK_CA_FILE", callbackCaFile)).toString();
   const certificates = pem.match(pemCertificates) ?? [];
   if (certificates.length === 0) throw problem("holds no PEM certificate");
   for (const [index, certificate] of certificates.entries()) {

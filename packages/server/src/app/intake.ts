@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
 import type { Profile } from "../acquirer/iso8583/profile/schema.ts";
@@ -18,6 +17,7 @@ import { postgresClearing } from "../store/clearing/clearing.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
 import type { NamedAcquirer } from "./configured-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { readTlsFiles } from "./named-files.ts";
 
 /** A way for completions beside HTTP: started once the ledger runs, stopped before it ends. */
 export interface Intake {
@@ -89,28 +89,16 @@ export async function kafkaConnection(config: Config): Promise<KafkaConnection |
   return {
     bootstrapBrokers: [...kafkaBrokers],
     ...(kafkaTls === "on" && {
-      tls: await tlsOptions(config),
+      tls: await readTlsFiles("PAYBELL_KAFKA", {
+        ca: config.kafkaCaFile,
+        certificate: config.kafkaCertificateFile,
+        key: config.kafkaKeyFile,
+      }),
       // A proxy in front of brokers selects one by the requested server name. An IP address is not a name.
       tlsServerName: kafkaBrokers.every(({ host }) => isIP(host) === 0),
     }),
     ...(mechanism !== null && { sasl: { mechanism, username, password } }),
   };
-}
-
-async function tlsOptions({ kafkaCaFile, kafkaCertificateFile, kafkaKeyFile }: Config) {
-  const [ca, cert, key] = await Promise.all([
-    readPem("PAYBELL_KAFKA_CA_FILE", kafkaCaFile),
-    readPem("PAYBELL_KAFKA_CERTIFICATE_FILE", kafkaCertificateFile),
-    readPem("PAYBELL_KAFKA_KEY_FILE", kafkaKeyFile),
-  ]);
-  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
-}
-
-async function readPem(name: string, path: string | null): Promise<Buffer | undefined> {
-  if (path === null) return undefined;
-  return readFile(path).catch((error: NodeJS.ErrnoException) => {
-    throw new ConfigError([`${name} (${path}) cannot be read: ${error.code ?? error.message}`]);
-  });
 }
 
 interface ClearingWiring {
