@@ -6,7 +6,6 @@ import {
   contradicts,
   currencies,
   currencyDecimals,
-  overlapHours,
   paymentTypes,
   responseCodes,
   responseMeaning,
@@ -16,6 +15,7 @@ import {
 } from "./codes.ts";
 import { commands, notifiedCommands, systemCommands } from "./commands.ts";
 import { cardIpnFields } from "./fields.ts";
+import { overlapHours } from "./keys.ts";
 
 describe("the code tables", () => {
   test("divide the commands into those that are notified and those that never are", () => {

@@ -26,9 +26,6 @@ export const swipeTypes = [
 ] as const;
 export type SwipeType = (typeof swipeTypes)[number]["code"];
 
-/** The time in which both versions of a rotated key are valid: unless agreed otherwise, and at most. */
-export const overlapHours = { initial: 24, max: 720 } as const;
-
 /** Common AID values, all of type EMV: section 2.4. */
 export const aids = [
   { aid: "A0000000031010", scheme: "VISA", kind: "debit/credit classic (standard/gold credit)" },

@@ -17,6 +17,7 @@ export { type Encoding, encodings } from "./encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 export * from "./fields.ts";
 export * from "./headers.ts";
+export { overlapHours } from "./keys.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
 export { afterSpace, countKeys, endOfString, parseJson, repeatedKey } from "./parse-json.ts";
 export { fromWire, type WireIpn } from "./read-wire.ts";

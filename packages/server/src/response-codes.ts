@@ -1,6 +1,6 @@
 // The response codes of ISO 8583:1987 (field 39) that decide something; the contract has the meanings of all.
 
-/** The only success. */
+/** The only success, to a partner; which codes of a host approve is its profile's `approvals`, and `judge` (commands/outcome.ts) decides. */
 export const approvedCode = "00";
 /** Approved for another amount than was asked. */
 export const partialCode = "10";

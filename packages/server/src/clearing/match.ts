@@ -5,7 +5,7 @@ import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import { zoneFormat } from "../time.ts";
 import type { ClearingLayout, ClearingLine, LineKind } from "./read-file.ts";
 
-/** A transaction as a line of a file may mean it. */
+/** A transaction as a line of a file may mean it: `candidates` (store/clearing) finds them by refId, otherwise by trace and tid. */
 export interface ClearingCandidate {
   readonly partnerId: PartnerId;
   readonly id: TransactionId;

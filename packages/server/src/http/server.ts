@@ -31,6 +31,7 @@ import { statementRoutes } from "./payments/statements.ts";
 import { requirePolicies } from "./policy.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./problems.ts";
 import { RateLimits } from "./rate-limits.ts";
+import { auditRoutes } from "./registry/audit.ts";
 import { apiKeyRoutes, operatorApiKeyRoutes, ownKeyRoutes } from "./registry/keys.ts";
 import { operatorRoutes } from "./registry/operators.ts";
 import { operatorPartnerArchiveRoutes, operatorPartnerRoutes, selfRoutes } from "./registry/partners.ts";
@@ -249,6 +250,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorClearingRoutes(app, parts, callers);
   operatorRestoreRoutes(app, parts);
   operatorRoutes(app, parts);
+  auditRoutes(app, parts);
   proposalRoutes(app, parts, callers);
   overviewRoutes(app, parts, callers);
   operatorCallbackRoutes(app, parts);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { apiKey, databaseAway, HttpTestService } from "../service.fixture.ts";
-import { auditPageSchema, newOperatorSchema, operatorListSchema, operatorSchema } from "./operators.ts";
+import { auditPageSchema } from "./audit.ts";
+import { newOperatorSchema, operatorListSchema, operatorSchema } from "./operators.ts";
 
 let service: HttpTestService;
 beforeEach(async () => {
