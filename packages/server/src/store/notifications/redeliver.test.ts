@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { lockWaits } from "../../../../../test/support/locks.ts";
-import { type NotificationId, newId, type PartnerId } from "../../ids.ts";
+import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { sampleFacts } from "../rows.fixture.ts";
 import { dayMs, dayOf } from "../schema/partitions.ts";
@@ -11,7 +11,9 @@ let partner: Partner;
 const bench = await openBench();
 
 beforeEach(async () => {
-  await bench.pool.query("TRUNCATE notifications, attempts, pending, parked, transactions, partners CASCADE");
+  await bench.pool.query(
+    "TRUNCATE notifications, attempts, pending, parked, transactions, redeliveries, partners CASCADE",
+  );
   partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
   bench.told.length = 0;
 });
@@ -197,12 +199,14 @@ describe("a redelivery", () => {
     await bench.partitions.ensureDays([day]);
     const content = JSON.stringify(sampleFacts({ cardHolder: "Ngô  Bảo" })).replace('{"kind"', '{ "kind"');
     const id = await insertNotification(bench.pool, partner.id, { id: idAt(day + 1), state: "parked", content });
-    const { rows } = await bench.pool.query("SELECT xid::text, created_at FROM notifications WHERE id = $1", [id]);
+    await bench.pool.query("UPDATE notifications SET original_external_id = 'X-1' WHERE id = $1", [id]);
+    const asStored = "SELECT xid::text, created_at, original_external_id FROM notifications WHERE id = $1";
+    const { rows } = await bench.pool.query(asStored, [id]);
     await bench.partitions.maintain();
     expect((await bench.pool.query("SELECT FROM notifications WHERE id = $1", [id])).rowCount).toBe(0);
 
     expect(await redeliver(id)).toMatchObject({ id, state: "pending" });
-    const back = await bench.pool.query("SELECT xid::text, created_at FROM notifications WHERE id = $1", [id]);
+    const back = await bench.pool.query(asStored, [id]);
     expect(back.rows).toEqual(rows);
     expect(await bench.partitions.maintain()).toMatchObject({
       dropped: 0,
@@ -246,6 +250,58 @@ describe("a redelivery of many", () => {
     expect(rows).toEqual([{ n: 1_203, r: true }]);
     expect(await places(accepted)).toEqual({ pending: 0, parked: 0 });
     expect(await bench.notifications.redeliverMany({}, { to: "original" })).toMatchObject({ matched: 0 });
+  });
+
+  test("tells a dry run what it selects, and is bounded over all partners, whose pause holds it", async () => {
+    const other = await registerPartner(bench.pool);
+    const [today, url] = [dayOf(Date.now()), "https://own.example/ipn"];
+    await bench.partitions.ensureDays([today - 4 * dayMs]);
+    const oldest = await insertNotification(bench.pool, partner.id, { id: idAt(today - 4 * dayMs), state: "parked" });
+    const own = { state: "parked", callBackUrl: url, command: "VOID" } as const;
+    for (const id of [partner.id, other.id, other.id]) await insertNotification(bench.pool, id, own);
+    const { rows } = await bench.pool.query("SELECT created_at FROM notifications WHERE id = $1", [oldest]);
+    const oldestAt = rows[0].created_at.toISOString();
+    const all = { oldestAt, commands: { SALE: 1, VOID: 3 }, urls: [null, url] };
+    const dry = (to: "original" | "registered") => bench.notifications.redeliverMany({}, { to, dryRun: true });
+    expect(await dry("original")).toMatchObject({ matched: 4, selection: all });
+    expect(await dry("registered")).toMatchObject({ matched: 4, selection: { ...all, urls: [null] } });
+    await bench.pool.query("UPDATE partners SET state = 'paused'");
+    const bounded = await bench.notifications.redeliverMany({}, { to: "original", limit: 3 });
+    expect(bounded).toMatchObject({ matched: 3, redelivered: 3, held: { paused: 3, order: 0 } });
+  });
+
+  test("takes accepted ones of many days", async () => {
+    const today = dayOf(Date.now());
+    const ids = [8, 5, 3, 0].map((days) => idAt(today - days * dayMs));
+    await bench.partitions.ensureDays(ids.map((id) => idTimeMs(id)));
+    for (const id of ids) await insertNotification(bench.pool, partner.id, { id });
+    const filter = { state: "accepted", from: new Date(today - 9 * dayMs).toISOString() } as const;
+    expect((await bench.notifications.redeliverMany(filter, { to: "original" })).ids).toEqual(ids);
+  });
+
+  test("is known for thirty days, and counts each once, as failed only after an attempt since", async () => {
+    const other = await registerPartner(bench.pool);
+    const daysAgo = (days: number) => lowestId(Date.now() - days * dayMs);
+    const kept = [
+      [partner.id, daysAgo(29)],
+      [other.id, daysAgo(31)],
+    ];
+    for (const [partnerId, id] of [...kept, [partner.id, daysAgo(31)]]) {
+      const text = "INSERT INTO redeliveries (partner_id, id, step, ids) VALUES ($1, $2, $3, '{}')";
+      await bench.pool.query(text, [partnerId, id, newId()]);
+    }
+    const one = await insertNotification(bench.pool, partner.id, { state: "pending" });
+    await bench.pool.query("UPDATE pending SET attempts_made = 2");
+    const again = (redelivery?: string) =>
+      bench.notifications.redeliverMany({ ids: [one] }, { to: "original", redelivery });
+    const { id } = await again();
+    await again(id ?? "");
+    const { rows } = await bench.pool.query("SELECT DISTINCT partner_id, id FROM redeliveries WHERE id <> $1", [id]);
+    expect(rows.map((row) => [row.partner_id, row.id]).toSorted()).toEqual(kept.toSorted());
+    const progress = () => bench.notifications.redelivery(id ?? "");
+    expect(await progress()).toMatchObject({ redelivered: 1, pending: 1, failed: 0 });
+    await bench.pool.query("UPDATE pending SET attempts_made = 3, is_asked = false");
+    expect(await progress()).toMatchObject({ redelivered: 1, pending: 1, failed: 1 });
   });
 
   test("takes what the filter names: partner, reason, time", async () => {

@@ -72,12 +72,15 @@ describe("a search for one notification", () => {
       reqId: reqId.toLowerCase(),
       merchantTransId: long,
     });
-    await insertTransaction(reported, { origin: "switch", externalId: "EXT/1", merchantTransId: `${long}8` });
+    const reportedReqId = newId();
+    const names = { externalId: "EXT/1", merchantTransId: `${long}8`, reqId: reportedReqId };
+    await insertTransaction(reported, { origin: "switch", ...names });
     for (const partnerId of [undefined, partner.id]) {
       expect(await idsOf({ partnerId, q: id.toUpperCase() })).toEqual([id]);
       expect(await idsOf({ partnerId, q: transactionId })).toEqual([id]);
       expect(await idsOf({ partnerId, q: reqId })).toEqual([id]);
       expect(await idsOf({ partnerId, q: "EXT/1" })).toEqual([reported]);
+      expect(await idsOf({ partnerId, q: reportedReqId })).toEqual([reported]);
       expect(await idsOf({ partnerId, q: long })).toEqual([id]);
     }
     for (const q of [id, transactionId, reqId, "EXT/1", long]) {
@@ -132,13 +135,15 @@ describe("a search for many", () => {
     await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 2 });
     await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 3, reason: "reset" });
     await insertAttempt(bench.pool, partner.id, pending, { attemptNo: 1, reason: "dns" });
+    // It was parked by hand, or by its endpoint: for another reason than its last attempt's.
+    await insertAttempt(bench.pool, partner.id, parked, { attemptNo: 1, reason: "status" });
     expect(await idsOf({ state: "accepted" })).toEqual([accepted]);
     const { items } = await bench.notifications.search({ limit: 10 });
     const { items: onlyPending } = await bench.notifications.search({ limit: 10, state: "pending" });
     const { items: onlyParked } = await bench.notifications.search({ limit: 10, state: "parked" });
     expect([...onlyParked, ...onlyPending]).toEqual(items.slice(0, 2));
     expect(items).toMatchObject([
-      { id: parked, state: "parked", attemptsMade: 2, lastReason: "tls", nextAttemptAt: null },
+      { id: parked, state: "parked", attemptsMade: 2, lastReason: "tls", lastHttpStatus: null, nextAttemptAt: null },
       { id: pending, state: "pending", attemptsMade: 1, lastReason: "dns", outcomeAt: null },
       {
         id: accepted,
@@ -150,6 +155,13 @@ describe("a search for many", () => {
       },
     ]);
     expect(items[1]?.nextAttemptAt).toMatch(/^\d{4}-/);
+  });
+
+  test("names the last attempt of the last round", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { state: "pending", round: 1 });
+    await insertAttempt(bench.pool, partner.id, id, { attemptNo: 7, reason: "timeout" });
+    await insertAttempt(bench.pool, partner.id, id, { attemptNo: 1, round: 1, reason: "status" });
+    expect(await bench.notifications.find(id)).toMatchObject({ lastReason: "status", lastHttpStatus: 503 });
   });
 
   test("finds parked ones by their reason, page by page", async () => {
@@ -265,14 +277,18 @@ describe("one notification", () => {
     await record("parked", newId(), partner.id, 3);
     await record("parked", id, other.id, 4);
     await record("history_waiting", null, null, 5);
-    await record("parked", id, partner.id, 6);
+    await insertEvents(
+      bench.pool,
+      [{ kind: "parked", partnerId: partner.id, subjectId: id, detail: { nth: 6, item: { amount: "5" } } }],
+      false,
+    );
     const found = await bench.notifications.inspect(id);
     expect(found).toMatchObject({
       ...(await bench.notifications.find(id)),
       events: [
         { kind: "delimiter_sent", detail: { nth: 1 } },
         { kind: "parked", detail: { nth: 2 } },
-        { kind: "parked", detail: { nth: 6 } },
+        { kind: "parked", detail: { nth: 6, item: expect.stringContaining("an operator sees it") } },
       ],
     });
     expect(found?.events).toHaveLength(3);

@@ -13,7 +13,10 @@ import type {
 import { epochMs, queryAlongIndexes } from "../database/along-indexes.ts";
 import { earlierThan } from "../deliveries/read.ts";
 
-/** The endpoint of the pending notification `p` of the partner `a`, as `e`, unless its circuit is closed. */
+/**
+ * The endpoint of the pending notification `p` of the partner `a`, as `e`, unless its circuit is closed: of a registered
+ * URL that is gone at a tripped origin the URL, because no probe is sent to it.
+ */
 export const itsEndpoint = `
   CROSS JOIN LATERAL (
     SELECT coalesce(a.registered_routes -> p.queue ->> 'origin', a.registered_origin) AS origin,
@@ -23,7 +26,7 @@ export const itsEndpoint = `
     WHERE e.partner_id = p.partner_id AND e.state <> 'closed' AND e.queue = ANY (CASE
       WHEN p.queue LIKE '%://%' THEN ARRAY[split_part(p.queue, ' ', 1)]
       ELSE ARRAY[r.origin, r.origin || ' ' || encode(sha256(convert_to(r.url, 'UTF8')), 'hex')] END)
-    ORDER BY e.state DESC LIMIT 1) AS e ON true`;
+    ORDER BY e.state = 'gone' DESC LIMIT 1) AS e ON true`;
 
 // Attempts are those of all schedules, up to the accepted one, as long as history has them.
 // One statement, and so one snapshot: with separate reads a notification that moves from parked to pending would be in

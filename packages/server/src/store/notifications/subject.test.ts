@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { idTimeMs, lowestId, type NotificationId, newId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
+import { idAt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
 let partner: Partner;
 const bench = await openBench();
@@ -108,7 +108,8 @@ describe("the reason for which a notification waits", () => {
   };
 
   test("is its turn while it is due", async () => {
-    expect(await waitingOf(await insertPending())).toMatchObject({ because: "turn" });
+    for (const more of ["", "attempts_made = 1"])
+      expect(await waitingOf(await insertPending(more))).toMatchObject({ because: "turn" });
   });
 
   test("is the schedule after a failed attempt", async () => {
@@ -145,14 +146,49 @@ describe("the reason for which a notification waits", () => {
     expect(await waitingOf(id)).toMatchObject({ because });
   });
 
-  test("is a person while its registered URL answered 410", async () => {
-    const id = await insertPending();
+  test.each([
+    ["its registered URL", "", "https://partner.example/ipn"],
+    ["the URL of its command", "SALE", "https://partner.example/sales"],
+  ])("is a person while %s answered 410, although its origin is tripped", async (_, queue, url) => {
+    const id = await insertPending(`queue = '${queue}'`);
+    await bench.pool.query(
+      `UPDATE partners SET settings = jsonb_set(settings, '{callBackUrlByCommand}', $1),
+         registered_routes = '{"SALE": {"origin": "https://partner.example:443", "queue": "SALE"}}'`,
+      [{ SALE: "https://partner.example/sales" }],
+    );
     await bench.pool.query(
       `INSERT INTO endpoints (partner_id, id, target, queue, kind, state)
-       VALUES ($1, $2, 'https://partner.example/ipn', 'https://partner.example:443 '
-         || encode(sha256(convert_to('https://partner.example/ipn', 'UTF8')), 'hex'), 'url', 'gone')`,
-      [partner.id, newId()],
+       VALUES ($1, $2, $4, 'https://partner.example:443 ' || encode(sha256(convert_to($4, 'UTF8')), 'hex'), 'url', 'gone'),
+         ($1, $3, 'https://partner.example', 'https://partner.example:443', 'origin', 'open')`,
+      [partner.id, newId(), newId(), url],
     );
     expect(await waitingOf(id)).toMatchObject({ because: "gone", nextAttemptAt: null });
   });
+});
+
+test("the use of keys is that of the partner's newest attempts, each by its outcome", async () => {
+  const other = await registerPartner(bench.pool);
+  const lastAcceptedAtMs = Date.now() - 6 * 86_400_000;
+  const attempts: readonly [Partner, string | null, number, string | null][] = [
+    [partner, "old", lastAcceptedAtMs, null],
+    [partner, "old", Date.now() - 1_000, "status"],
+    [partner, "old", Date.now(), "timeout"],
+    [partner, "new", Date.now(), "status"],
+    [partner, null, Date.now(), "dns"],
+    [partner, "old", Date.now() - 8 * 86_400_000, null],
+    [other, "another's", Date.now(), null],
+  ];
+  await bench.partitions.ensureDays(attempts.map(([, , atMs]) => atMs));
+  for (const [{ id: partnerId }, keyId, atMs, reason] of attempts) {
+    await bench.pool.query(
+      `INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url, key_id, reason)
+       VALUES ($1, $2, 0, 1, $3, to_timestamp($4 / 1000.0), 5, 'https://partner.example/ipn', $5, $6)`,
+      [partnerId, idAt(atMs), newId(), atMs, keyId, reason],
+    );
+  }
+  const uses = await bench.notifications.keyUse(partner.id);
+  expect(uses.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))).toEqual([
+    { keyId: "new", accepted: 0, failed: 1, lastAcceptedAt: null },
+    { keyId: "old", accepted: 1, failed: 2, lastAcceptedAt: new Date(lastAcceptedAtMs).toISOString() },
+  ]);
 });
