@@ -184,9 +184,10 @@ test("without a callback URL, or with an exhausted key, nothing is sent and the 
 test("a notification that the service cannot handle has one event for each round, in whichever process", () => {
   const first = deliveryOf(partner.id);
   const again = { ...first, round: 1, scheduleStartMs: first.scheduleStartMs + 60_000.5 };
-  const ids = [first, { ...first, attemptsMade: 3 }, again].map((delivery) => faultOf(delivery).id);
-  expect(ids).toEqual([ids[0], ids[0], ids[2]]);
-  expect(ids[2]).not.toBe(ids[0]);
+  const other = { ...deliveryOf(partner.id), scheduleStartMs: first.scheduleStartMs };
+  const ids = [first, { ...first, attemptsMade: 3 }, again, other].map((delivery) => faultOf(delivery).id);
+  expect(ids[1]).toBe(ids[0]);
+  expect(new Set(ids).size).toBe(3);
 });
 
 test.each<[Partial<AttemptParts>, string]>([
@@ -205,4 +206,24 @@ test.each<[Partial<AttemptParts>, string]>([
 test("a database that reserves no seals puts the notification off, and is no attempt", async () => {
   const attempt = attemptMaker(partsOf({ seals: { spend: nothingMayBeSent } }));
   expect(await attempt(deliveryOf(partner.id, { content }), partner, held)).toEqual({ postponeMs: 1_000 });
+});
+
+test.each([
+  ["a tenth of its age", 60_000, 6_000],
+  ["half a minute, however old it is", 86_400_000, 30_000],
+])("a notification that our proxy does not connect is put off by %s", async (_, ageMs, postponeMs) => {
+  const clock = { ...systemClock, nowMs: () => 1_800_000_000_000 };
+  const attempt = attemptMaker(partsOf({ ...answering({ notWritten: "egress" }), clock }));
+  const delivery = deliveryOf(partner.id, { content, scheduleStartMs: clock.nowMs() - ageMs });
+  expect(await attempt(delivery, partner, held)).toEqual({ postponeMs });
+});
+
+test("the last attempt is at the schedule's end, however long the one before took", async () => {
+  const startMs = 1_800_000_000_000;
+  const times = [startMs + 1_000, startMs + 1_000];
+  const clock = { ...systemClock, nowMs: () => times.shift() ?? startMs + 9_000 };
+  const parts = partsOf({ ...answering({ reason: "timeout", detail: "", address: null }), clock });
+  const short = partnerSnapshot({ callBackUrl: "https://callback.test/ipn", retry: [10] });
+  const delivery = deliveryOf(short.id, { content, scheduleStartMs: startMs });
+  expect(await attemptMaker(parts)(delivery, short, held)).toMatchObject({ next: { kind: "retry", delayMs: 1_000 } });
 });

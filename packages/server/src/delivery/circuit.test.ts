@@ -218,7 +218,7 @@ describe("the gate of an endpoint", () => {
 
 describe("a tripped circuit is probed", () => {
   test("once at a time, when it is due", () => {
-    const { circuits, clock, trip, gate, gateOfOrigin } = circuitsOf();
+    const { circuits, clock, observe, trip, gate, gateOfOrigin } = circuitsOf();
     trip();
     clock.ms += probeStepMs - 1;
     expect(gate()).toEqual(shut);
@@ -226,6 +226,11 @@ describe("a tripped circuit is probed", () => {
     expect(gate()).toBe("probe");
     circuits.probeBegins(url, probe);
     expect([gate(), gateOfOrigin(origin)]).toEqual(Array(2).fill({ untilMs: undefined, reason: "status" }));
+    // It goes on while another fails, whose outcome cannot be stored, and while a person has it probed.
+    circuits.withdraw(observe(failedAttempt));
+    expect(gate()).toEqual({ untilMs: undefined, reason: "status" });
+    circuits.load([{ partnerId, queue: origin, circuit: { ...tripped, probeInMs: 0 }, controlNo: 1 }]);
+    expect(gate()).toEqual({ untilMs: undefined, reason: "status" });
     // An attempt of the same notification that an earlier ownership began.
     circuits.probeEnded({ ...probe });
     expect(gate()).not.toBe("probe");

@@ -2,10 +2,13 @@ import type { PoolClient } from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { closedCircuit } from "../../delivery/circuit.ts";
+import type { CircuitChange } from "../../delivery/circuits.ts";
 import { failedAttempt, outcomeOf } from "../../delivery/delivery.fixture.ts";
 import type { Delivery } from "../../delivery/delivery.ts";
 import { type EndpointId, newId } from "../../ids.ts";
+import { postgresEndpoints } from "./circuits.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
+import { PostgresDeliveries } from "./deliveries.ts";
 
 const context = useDeliveries();
 const { report, first, pending, query } = context;
@@ -361,4 +364,30 @@ describe("an outcome", () => {
     }
     expect([...(await pending()), ...(await parked())]).toEqual([]);
   });
+});
+
+test("what is parked, and a circuit that changes, is an alert where alerts are sent", async () => {
+  const { connections, partnerId } = context;
+  for (const alerting of [true, false]) {
+    await query("TRUNCATE events, pending, endpoints");
+    await report(3);
+    const due = (await context.read()).due.map(({ delivery }) => delivery as Delivery);
+    const [tried, over, trips] = due as [Delivery, Delivery, Delivery];
+    const deliveries = new PostgresDeliveries(connections.homes, { alerting });
+    await deliveries.record(outcomeOf(tried, "parked"));
+    await deliveries.park([over], "timeout");
+    const [endpointId, target] = [newId<"endpoint">(), "https://partner.example"];
+    const change: CircuitChange = {
+      ...{ partnerId, queue: target, endpointId, kind: "origin", target, changeNo: 1, epoch: 1, controlNo: 0 },
+      circuit: { ...closedCircuit, state: "open", failures: 5, probeInMs: 5_000 },
+      before: closedCircuit,
+      event: { id: newId<"event">(), kind: "breaker_open" },
+    };
+    await deliveries.record(outcomeOf(trips, { delayMs: 60_000 }, { circuits: [change] }));
+    await postgresEndpoints(connections, { alerting }).close(endpointId);
+    const kinds = ["breaker_closed", "breaker_open", "parked", "parked"];
+    expect(await query("SELECT kind, alert_due_at IS NOT NULL AS due FROM events ORDER BY kind")).toEqual(
+      kinds.map((kind) => ({ kind, due: alerting })),
+    );
+  }
 });

@@ -45,6 +45,18 @@ describe("a page of a queue", () => {
     expect(Math.abs((due[0]?.delivery?.scheduleStartMs ?? 0) - Date.now())).toBeLessThan(30_000);
   });
 
+  test("counts the attempts of earlier rounds, and those of its own that a person asked for", async () => {
+    await context.report(1);
+    await context.query("UPDATE pending SET round = 2, attempts_made = 1, asked = 1, is_asked = true");
+    await context.query(
+      `INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url)
+       SELECT p.partner_id, p.id, r.round, r.no, $1, now(), 5, 'https://partner.example/ipn'
+       FROM pending p CROSS JOIN (VALUES (0, 1), (0, 2), (1, 1), (2, 1)) AS r (round, no)`,
+      [newId()],
+    );
+    expect(await context.first()).toMatchObject({ round: 2, attemptsBefore: 3, attemptsMade: 1, asked: 2 });
+  });
+
   test("changes nothing: a second look finds the same", async () => {
     await report(3);
     expect(await read()).toEqual(await read());
