@@ -246,6 +246,66 @@ test("a full queue refuses at once, before anything is accepted", async () => {
   await group.drained();
 });
 
+test("a queue is bounded in bytes, too, which a commit gives back", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const group = groupCommit(
+    async (items) => {
+      await promise;
+      return doubled(items);
+    },
+    { queueBytesMax: 10, bytes: () => 6 },
+  );
+  const accepted = group.add(1);
+  await expect(group.add(2)).rejects.toMatchObject({ code: "unavailable", retryAfterS: 1 });
+  resolve();
+  await accepted;
+  expect(await group.add(3)).toBe(6);
+});
+
+test("what waits in an outage is refused without a doubt, and takes no room any more", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const [begun, doubtful] = [Promise.withResolvers<void>(), [] as number[]];
+  const commit = async () => {
+    begun.resolve();
+    await promise;
+    throw databaseError("57P01");
+  };
+  const group = groupCommit(commit, { concurrency: 1, onDoubt: (item) => doubtful.push(item) });
+  const first = group.add(1);
+  await begun.promise;
+  const added = Promise.allSettled([first, group.add(2), group.add(3)]);
+  resolve();
+  expect((await added).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect([doubtful, group.waiting]).toEqual([[1], { rows: 0, bytes: 0 }]);
+  await group.drained();
+});
+
+test("two batches run at once, each in the order of its keys, and are drained when both have ended", async () => {
+  const batches: (readonly number[])[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let ended = 0;
+  const group = groupCommit(
+    async (items) => {
+      if (batches.push(items) === 2) resolve();
+      await promise;
+      ended += 1;
+      return doubled(items);
+    },
+    { rowsMax: 2 },
+  );
+  const added = Promise.all([4, 2, 3, 1].map((item) => group.add(item)));
+  while (batches.length < 1) await new Promise((turn) => setImmediate(turn));
+  await group.drained();
+  expect([ended, batches]).toEqual([
+    2,
+    [
+      [2, 4],
+      [1, 3],
+    ],
+  ]);
+  expect(await added).toEqual([8, 4, 6, 2]);
+});
+
 test("a bug in a commit reaches its callers and is not repeated", async () => {
   let tries = 0;
   const group = groupCommit(async () => {

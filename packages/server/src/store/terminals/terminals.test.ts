@@ -4,11 +4,14 @@ import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId } from "../../ids.ts";
 import { completeTerminal } from "../../partners/terminal.ts";
 import { createHistory, insertPartner } from "../rows.fixture.ts";
-import { postgresTerminals } from "./terminals.ts";
+import { isRegisteredDevice, postgresTerminals } from "./terminals.ts";
 
 const connections = await openTestDatabase();
 await createHistory(connections.pool);
 const terminals = postgresTerminals(connections.homes);
+await connections.pool.query(
+  "INSERT INTO acquirers (name, profile, hosts, tls, ca, certificate, version) VALUES ('bank', '{}', '{}', false, '', '', gen_random_uuid())",
+);
 
 test("a registration that meets the terminal's first command leaves its mid as the command has it", async () => {
   const partnerId = await insertPartner(connections.pool);
@@ -40,6 +43,60 @@ test("a search finds terminals of every partner by tid, mid or the beginning of 
   expect(await found("FM1", 1)).toEqual([both[0]]);
   expect(await found("CAFE 100%")).toEqual([both[0]]);
   expect(await found("%")).toEqual([]);
+});
+
+test("a registration is changed as a whole, frees what it was before, and is listed by its partner in pages", async () => {
+  const [one, other] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
+  const described = (n: number) => ({
+    merchantId: `I${n}`,
+    merchantName: `N${n}`,
+    merchantAddress: `A${n}`,
+    appName: `P${n}`,
+  });
+  const put = (partnerId: typeof one, tid: string, more: object = {}) =>
+    terminals.upsert(partnerId, completeTerminal(tid, { mid: "LM1", ...more }), 30);
+  await put(one, "L1", { ...described(1), deviceId: "D1" });
+  const changed = { ...described(2), deviceId: "D2", acquirer: "bank" };
+  await put(one, "L1", changed);
+  expect(await terminals.find(one, "L1")).toEqual(completeTerminal("L1", { mid: "LM1", ...changed }));
+  const devices = [one, one, other].map((id, nth) =>
+    isRegisteredDevice(connections.homes, id, nth === 0 ? "D1" : "D2"),
+  );
+  expect(await Promise.all(devices)).toEqual([false, true, false]);
+  expect(await put(other, "L1")).toMatchObject({ outcome: "put" });
+  for (const tid of ["L3", "L2"]) await put(one, tid);
+  const page = async (after?: string) => (await terminals.list(one, after, 2)).map(({ tid }) => tid);
+  expect([await page(), await page("L2")]).toEqual([["L1", "L2"], ["L3"]]);
+});
+
+test("a registration at an acquirer that is being removed waits, and finds none", async () => {
+  const partnerId = await insertPartner(connections.pool);
+  const removal = await connections.pool.connect();
+  await removal.query("BEGIN");
+  await removal.query("SELECT FROM acquirers WHERE name = 'bank' FOR UPDATE");
+  const put = terminals.upsert(partnerId, completeTerminal("A1", { mid: "AM1", acquirer: "bank" }), 30);
+  await lockWaits(connections.pool);
+  await removal.query("UPDATE acquirers SET name = 'gone' WHERE name = 'bank'");
+  await removal.query("COMMIT");
+  expect(await put).toEqual({ outcome: "no_such_acquirer" });
+  await removal.query("UPDATE acquirers SET name = 'bank'");
+  removal.release();
+});
+
+test("a registration takes no terminal that its holder has registered meanwhile", async () => {
+  const [claimant, owner] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
+  const claims = "INSERT INTO terminal_claims (mid, tid, partner_id, is_registered) VALUES ('HM1', 'H1', $1, false)";
+  await connections.pool.query(claims, [claimant]);
+  await connections.pool.query("INSERT INTO terminals (partner_id, tid, mid) VALUES ($1, 'H1', 'HM1')", [claimant]);
+  const holder = await connections.pool.connect();
+  await holder.query("BEGIN");
+  await holder.query("SELECT FROM terminals WHERE tid = 'H1' FOR UPDATE");
+  const put = terminals.upsert(owner, completeTerminal("H1", { mid: "HM1" }), 30);
+  await lockWaits(connections.pool);
+  await holder.query("UPDATE terminal_claims SET is_registered = true WHERE tid = 'H1'");
+  await holder.query("COMMIT");
+  holder.release();
+  expect(await put).toMatchObject({ outcome: "taken", holder: claimant });
 });
 
 test.each(["registration", "release"])("a %s that waits for a command finds what it left open", async (kind) => {
@@ -83,9 +140,6 @@ test("a terminal is held by one partner for each acquirer", async () => {
   const [owner, other] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
   const claim = "INSERT INTO terminal_claims (mid, tid, partner_id, is_registered) VALUES ('AM', 'A1', $1, false)";
   await connections.pool.query(claim, [claimant]);
-  await connections.pool.query(`
-    INSERT INTO acquirers (name, profile, hosts, tls, ca, certificate, version)
-    VALUES ('bank', '{}', '{}', false, '', '', gen_random_uuid())`);
   const put = (partnerId: typeof owner, acquirer: string) =>
     terminals.upsert(partnerId, completeTerminal("A1", { mid: "AM", acquirer }), 30);
   expect(await put(owner, "bank")).toMatchObject({ outcome: "put" });
@@ -110,11 +164,11 @@ test.each([
 ])("a terminal keeps its mid and acquirer, and is not released, while %s", async (_, begin) => {
   const partnerId = await insertPartner(connections.pool);
   const tid = `K-${partnerId}`;
-  const put = (mid: string) => terminals.upsert(partnerId, completeTerminal(tid, { mid }), 30);
+  const put = (mid: string, acquirer = "") => terminals.upsert(partnerId, completeTerminal(tid, { mid, acquirer }), 30);
   await put("M1");
   await connections.pool.query(insertTransaction("'SALE', 'ERROR'"), [partnerId, tid]);
   await connections.pool.query(begin, [partnerId, tid]);
-  expect(await put("M2")).toEqual({ outcome: "busy" });
+  expect([await put("M2"), await put("M1", "bank")]).toEqual([{ outcome: "busy" }, { outcome: "busy" }]);
   expect(await terminals.remove(partnerId, tid, 30)).toEqual({ outcome: "busy" });
   for (const table of ["transactions", "reversals"])
     await connections.pool.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
