@@ -10,6 +10,7 @@ import { PostgresTransactions } from "./transactions.ts";
 const mid = "M00000000000001";
 const noInvoice = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
 const preAuth = { ...noInvoice, invoiceNo: true };
+const settles = { ...noInvoice, settlement: "SETTLEMENT" } as const;
 
 const connections = await openTestDatabase();
 await createHistory(connections.pool);
@@ -111,6 +112,18 @@ test("counters run to 999999 and begin again with 000001, also amid what begins 
   }
 });
 
+test("a Settlement has the batch that the acquirer has settled already, and a Sale the open one", async () => {
+  const tid = newTid();
+  await store.begin(init(tid));
+  const late = { settlementId: newId(), batchId: newId(), batchNo: "000009", answer: {}, state: "closed" };
+  await connections.pool.query("UPDATE terminals SET late_settlement = $2 WHERE tid = $1", [tid, late]);
+  const { batch_id: open } = await row("terminals", tid);
+  const [sale, settlement] = [init(tid), init(tid, { command: "SETTLEMENT", takes: settles })];
+  expect(numbersOf(await store.begin(sale))).toEqual(["000002", "000002", "000001"]);
+  expect(numbersOf(await store.begin(settlement))).toEqual(["000003", "", "000009"]);
+  expect(await row("transactions", sale.id)).toMatchObject({ batch_id: open });
+});
+
 test("a reqId used before begins nothing and uses no number up, nor does one reversed before it arrived", async () => {
   const [tid, other] = [newTid(), newTid()];
   const first = init(tid);
@@ -180,6 +193,7 @@ describe("a change by another instance between the look and the lock", () => {
     });
     expect(await row("terminals", tid)).toMatchObject({ trace_no: 2, invoice_no: 1 });
     expect(numbersOf(await store.begin(init(tid, { takes: noInvoice })))).toEqual(["000003", "", ""]);
+    expect(await row("terminals", tid)).toMatchObject({ batch_closing: true, batch_currency: "VND" });
   });
 
   test("the batch that it opened is the one that is entered", async () => {
@@ -226,8 +240,13 @@ describe("a change by another instance between the look and the lock", () => {
       outcome: "refused",
       refusal: { code: "batch_currency" },
     });
-    await connections.pool.query("UPDATE transactions SET state = 'ERROR' WHERE id = $1", [id]);
-    expect((await dollars()).outcome).toBe("begun");
+    for (const [state, outcome] of [
+      ["SUCCESS", "refused"],
+      ["ERROR", "begun"],
+    ] as const) {
+      await connections.pool.query("UPDATE transactions SET state = $2 WHERE id = $1", [id, state]);
+      expect((await dollars()).outcome).toBe(outcome);
+    }
     expect(await store.begin(init(tid))).toMatchObject({ outcome: "refused", refusal: { code: "batch_currency" } });
   });
 
