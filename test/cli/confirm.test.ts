@@ -75,7 +75,7 @@ describe.each([
 });
 
 test("at a terminal the effect is shown in numbers, and only a yes lets it happen", async () => {
-  for (const [typed, code] of [["n", 2] as const, ["yes", 0] as const]) {
+  for (const [typed, code] of Object.entries({ "": 2, n: 2, yesterday: 2, Y: 0, yes: 0 })) {
     const { changes, fetch } = recorded();
     const running = line.start(["restore", "release"], { fetch });
     await running.said("957 held notifications of 1 partner");

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import os
 import tempfile
 import threading
 import traceback
@@ -44,7 +45,8 @@ class Samples(unittest.TestCase):
     def test_headers_may_have_any_case_and_be_pairs(self) -> None:
         made = sample()
         pairs = [(name.title(), value) for name, value in made.headers.items()]
-        self.assertEqual(paybell.open(made.body, pairs, SAMPLE_KEYS).headers["paybell-command"], "SALE")
+        received = paybell.open(made.body, [*pairs, ("PAYBELL-KEY", "v9")], SAMPLE_KEYS)
+        self.assertEqual((received.headers["paybell-command"], received.key_id), ("SALE", "v9"))
 
 
 class Extended(unittest.TestCase):
@@ -139,10 +141,14 @@ class Files(unittest.TestCase):
         self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
         self.path.write_text(json.dumps({**SAMPLE_KEYS, "encryptionKey": [{**NEW, "id": 2}]}))
         self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
+        # Of the same length, as the next key is.
+        self.path.write_text(self.path.read_text().replace('"id": 2', '"id": 3'))
+        os.utime(self.path, ns=(0, self.path.stat().st_mtime_ns + 1_000_000_000))
+        self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "3")
         for broken in ("{", "[]", '{"signingKey": [1]}'):
             self.path.write_text(broken)
             with self.assertLogs("paybell", logging.WARNING):
-                self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
+                self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "3")
 
     def test_files_of_older_shapes_are_read_and_rewritten_with_a_warning(self) -> None:
         kinds = ("encryptionKey", "signingKey", "webhookSecret")

@@ -54,6 +54,8 @@ describe.each(kinds)("an extended %s IPN", (kind) => {
     const agreed: Signing = { mode: "fields", [kind]: list };
     expect(signedFields(kind, agreed, "extended")).toEqual([...list, ...added[kind].slice(1)]);
     expect(signingProblems(agreed, "extended")).toEqual([]);
+    const usualOfList = signed(kind, "specification", { mode: "fields", [kind]: list.toSpliced(1, 1) });
+    expect(open(usualOfList, ["specification", "extended"], agreed)).toMatchObject({ fields: "specification" });
     expect(signingProblems(agreed)).toEqual([
       `signing.${kind} holds command, which only an extended IPN has: set fields to extended, or leave it out`,
     ]);

@@ -63,6 +63,15 @@ describe("the JSON Schema", () => {
     expect(bad.filter((value) => allows(card.properties[name], value))).toEqual([]);
   });
 
+  test("lets a batch of more Voids than Sales have counts and totals below zero", () => {
+    for (const [name, value] of [
+      ["quantity", "-1"],
+      ["totalAmount", "-0.25"],
+    ] as const) {
+      expect(allows(settlement.properties[name], value)).toBe(true);
+    }
+  });
+
   test("also accepts an ISO 8601 UTC timestamp as transaction_time", () => {
     for (const time of ["20240531143000", "2024-05-31T14:30:00Z"]) {
       expect(allows(settlement.properties["transaction_time"], time)).toBe(true);

@@ -21,6 +21,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -191,6 +192,10 @@ final class PaybellTest {
         assertEquals("1", open(made, keys).keyId());
         Files.writeString(first, Keys.SAMPLE.replace(OLD, NEW));
         assertEquals("decryption", refusal(made.body(), made.headers(), keys));
+        // Of the same length, as the next key is.
+        Files.writeString(first, Keys.SAMPLE);
+        Files.setLastModifiedTime(first, FileTime.fromMillis(System.currentTimeMillis() + 1_000));
+        assertEquals(made.ipn(), open(made, keys).ipn());
     }
 
     /** As Spring users write it, and as a servlet of its own. */
