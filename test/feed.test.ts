@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "./support/database.ts";
 import { eventually, startTestService, type WholeService } from "./support/service.ts";
 
@@ -93,4 +93,21 @@ test("another instance continues where the one that wrote has stopped", async ()
   expect(after.slice(0, before.length)).toEqual(before);
   const audit = after.filter(({ type }) => type === "audit").map(({ seq }) => seq);
   expect(audit).toEqual(audit.map((_, nth) => nth + 1));
+});
+
+test("a file that cannot be written is an alert, in the words of the system", async () => {
+  const database = await createDatabase();
+  onTestFinished(() => database.drop());
+  const PAYBELL_FEED = pathToFileURL(join(folder, "missing", "feed.jsonl")).href;
+  const one = await startTestService({ database, env: { PAYBELL_FEED } });
+  onTestFinished(() => one.stop());
+  await one.register();
+  const event = await eventually("the alert", async () => {
+    const { body } = await one.operator("GET", "/operator/v1/events?state=feed_failed");
+    return (body["items"] as readonly { detail: object }[])[0];
+  });
+  expect(event.detail).toEqual({
+    target: join(folder, "missing", "feed.jsonl"),
+    detail: expect.stringContaining("ENOENT"),
+  });
 });

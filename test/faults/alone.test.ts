@@ -50,6 +50,16 @@ test("a partner whose keys cannot be decrypted waits alone, is reported, and con
   await bad.server.until((all) => all.length > before);
 });
 
+test("a key that has sealed half of what it may is reported, and seals on", async () => {
+  const service = await serving();
+  const partner = await service.register();
+  const used = "UPDATE partner_keys SET seals = 2147483648 WHERE partner_id = $1 AND kind = 'encryptionKey'";
+  await withAdmin(service.database.url, (client) => client.query(used, [partner.id]));
+  await service.report([reportedSale(partner.id)]);
+  await partner.server.next(1);
+  expect(await eventOf(service, "key_limit")).toMatchObject({ partnerId: partner.id, subjectId: expect.any(String) });
+});
+
 test("shards without an owner for 15 s are reported by a process that delivers nothing itself", async () => {
   const service = await serving({ role: "api" });
   const told = await eventOf(service, "shards_unowned");

@@ -232,6 +232,7 @@ describe("a cursor that stands at the present", () => {
     for (let i = 0; i < 3; i += 1) await insertNotification(bench.pool, partner.id);
     const now = await pull("now");
     expect(now.items).toEqual([]);
+    expect((await bench.store.backlog(partner.id)).pull).toBeNull();
     expect((await pull(now.next)).items).toEqual([]);
     const later = await insertNotification(bench.pool, partner.id);
     expect((await pullAll(10, now.next)).ids).toEqual([later]);
