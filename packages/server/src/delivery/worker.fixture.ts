@@ -41,6 +41,8 @@ export async function workerOver(
   const begunByTurn: number[] = [];
   const fitness: boolean[] = [];
   const faults: Delivery[] = [];
+  /** How many were parked without an attempt, each time. */
+  const overdue: number[] = [];
   /** The shards that it owned when it aborted what was on the wire. */
   const aborts: number[] = [];
   const settings = {
@@ -137,6 +139,7 @@ export async function workerOver(
     abort: () => void aborts.push(shards.mine.length),
     onFitness: () => void fitness.push(worker.isFit),
     onFault: (delivery) => void faults.push(delivery),
+    onOverdue: (_, parked) => void overdue.push(parked),
     onTrouble: (message) => void troubles.push(message),
   });
   worker.start();
@@ -151,6 +154,7 @@ export async function workerOver(
     begunByTurn,
     fitness,
     faults,
+    overdue,
     aborts,
     circuits,
     others,
