@@ -32,6 +32,29 @@ describe("a route", () => {
     await expect(started).rejects.toThrow("GET /v1/keys is not behind the gate of its callers");
   });
 
+  test("that changes something is audited, and so is each look at what was bought", async () => {
+    const audited = { nothing: [], ledger: [], look: [], change: [], action: [] } as Record<string, string[]>;
+    await starts((app) => {
+      app.addHook("onRoute", ({ method, config, schema }) => {
+        const { policy } = config ?? {};
+        if (method === "HEAD" || policy === undefined || !("audit" in policy)) return;
+        const { kind } = policy.audit;
+        const isUsual = method === "GET" ? kind === "nothing" : kind === "change" || kind === "action";
+        if (!isUsual) audited[kind]?.push(String((schema as { operationId?: string }).operationId));
+      });
+    });
+    for (const operations of Object.values(audited)) operations.sort();
+    expect(audited).toMatchObject({
+      ...{ nothing: [], change: [], action: [] },
+      // The ledger has these.
+      ledger: ["reportCompletions", "runCommand", "runSandboxCommand"],
+      look: [
+        ...["exportHistory", "exportPartner", "inspectClearingException", "inspectEvent", "proveDelivery"],
+        "readNotification",
+      ],
+    });
+  });
+
   test("for anybody starts", async () => {
     await starts((app) => app.get("/weather", async () => ({})));
   });

@@ -580,10 +580,10 @@ class AuditInMemory implements AuditStore {
   }
 
   async search(search: AuditSearch): Promise<readonly AuditRecord[]> {
-    const { before = Number.POSITIVE_INFINITY, limit, fromMs: _from, toMs: _to, ...texts } = search;
+    const { before = Number.POSITIVE_INFINITY, limit, fromMs = 0, toMs = Number.POSITIVE_INFINITY, ...texts } = search;
     const given = Object.entries(texts).filter(([, text]) => text !== undefined);
-    const matches = (one: AuditRecord) => given.every(([key, text]) => one[key as keyof AuditRecord] === text);
-    const found = this.records.filter((one) => one.seq < before && matches(one));
+    const then = this.records.filter(({ seq, atMs }) => seq < before && fromMs <= atMs && atMs < toMs);
+    const found = then.filter((one) => given.every(([key, text]) => one[key as keyof AuditRecord] === text));
     return found.reverse().slice(0, limit);
   }
 

@@ -31,6 +31,35 @@ describe("a key with scopes", () => {
     expect((await service.call(method, path, { json })).status).toBeLessThan(300);
   });
 
+  test("needs this scope for each operation", async () => {
+    const { paths } = (await service.call("GET", "/openapi.json")).body as {
+      paths: Record<string, Record<string, { readonly operationId: string }>>;
+    };
+    const needed: string[] = [];
+    service.scopes = [];
+    for (const [path, of] of Object.entries(paths).filter(([path]) => path.startsWith("/v1/"))) {
+      for (const [method, { operationId }] of Object.entries(of)) {
+        const { body } = await service.call(method.toUpperCase(), path.replaceAll(/\{\w+\}/g, "x"));
+        const [, scope = "none"] = /the scope (\w+)/.exec(String(body["detail"])) ?? [];
+        needed.push(`${operationId} ${scope}`);
+      }
+    }
+    const ofScope = (scope: string, ...operations: readonly string[]) => operations.map((one) => `${one} ${scope}`);
+    expect(needed.sort()).toEqual(
+      [
+        "getSelf none",
+        ...ofScope("read", "findTransaction", "getBacklog", "getCertificates", "getFigures", "getNotification"),
+        ...ofScope("read", "getOwnKeyUse", "getOwnRedelivery", "getStatement", "getTransaction", "listBatches"),
+        ...ofScope("read", "listEndpoints", "listSettlements", "searchOwnNotifications"),
+        ...ofScope("pull", "getSealedNotification", "pullNotifications"),
+        "runCommand commands",
+        ...ofScope("manage", "addOwnApiKey", "certifyEndpoint", "changeCallbackUrl", "closeEndpoint"),
+        ...ofScope("manage", "redeliverNotification", "redeliverOwn", "revokeOwnApiKey", "rotateOwnKey"),
+        "sendTestNotification manage",
+      ].sort(),
+    );
+  });
+
   test("may ask who it is, whatever its scopes", async () => {
     service.scopes = ["commands"];
     expect((await service.call("GET", "/v1/self")).status).toBe(200);

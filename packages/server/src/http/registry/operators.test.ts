@@ -132,6 +132,14 @@ describe("the audit", () => {
       { actor: "bootstrap", role: "admin", address, action: "addOperator", after: { name: "Ada" } },
     ]);
     expect(await entries("?actor=Ada")).toHaveLength(1);
+    for (const [from, to, found] of [
+      [-1, 1, 4],
+      [-2, -1, 0],
+      [1, 2, 0],
+    ] as const) {
+      const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+      expect(await entries(`?from=${at(from)}&to=${at(to)}`)).toHaveLength(found);
+    }
   });
 
   test("has a partner's settings before and after, and no key that was made", async () => {
