@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../packages/server/src/config.ts";
 import type { AuditHead } from "../packages/server/src/operators/audit.ts";
-import { newOperatorToken } from "../packages/server/src/operators/operator.ts";
+import { newOperatorToken } from "../packages/server/src/operators/operators.ts";
 import { verifyAuditOf } from "../packages/server/src/programs/audit.ts";
 import { rotateMasterKeyOf } from "../packages/server/src/programs/master-key.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "./support/database.ts";

@@ -1,23 +1,25 @@
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Alert, Button, Group, Modal, NumberInput, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useLocation } from "wouter";
 import { api } from "../api/call.ts";
-import type { Partner } from "../api/operations.ts";
+import type { Partner, ViewLink } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
-import { Identifier } from "../display/copied.tsx";
+import { Identifier, Secret } from "../display/copied.tsx";
+import { Form, numberOf, useForm } from "../display/form.tsx";
 import { Failure, Loaded } from "../display/loaded.tsx";
 import { Page, PageTabs } from "../display/page.tsx";
+import { Time } from "../display/time.tsx";
 import { Replay } from "../notifications/replay.tsx";
 import { Statistics } from "../overview/figures.tsx";
 import { PartnerTrouble } from "../overview/trouble.tsx";
-import { useMay } from "../session/session.ts";
+import { useMay, useSession } from "../session/session.ts";
 import { Certify } from "./certify.tsx";
 import { Certificates, Endpoints } from "./endpoints.tsx";
 import { Keys } from "./keys.tsx";
 import { PartnerState } from "./partner.tsx";
 import { SettingsForm } from "./settings-form.tsx";
 import { Terminals } from "./terminals.tsx";
-import { ShowToPartner } from "./view-link.tsx";
 
 /** One partner: is it us or them, and what is agreed with them. */
 export function PartnerPage({ id }: { readonly id: string }) {
@@ -144,5 +146,86 @@ function Actions({ partner }: { readonly partner: Partner }) {
         </Button>
       )}
     </>
+  );
+}
+
+const minutesDefault = 60;
+
+/** A link for somebody at the partner: it opens the partner's own pages, to read, for an hour at most. */
+export function ShowToPartner({ partner: { id, settings } }: { readonly partner: Partner }) {
+  const [isOpen, dialog] = useDisclosure(false);
+  const form = useForm({ minutes: String(minutesDefault) }, ({ minutes }) =>
+    api.makeViewLink(id, minutes === "" ? {} : { minutes: numberOf(minutes) }),
+  );
+  const make = form.sending;
+  const revoke = useMutation({ mutationFn: (link: ViewLink) => api.revokeViewLink(id, link.id) });
+  const open = () => {
+    make.reset();
+    revoke.reset();
+    dialog.open();
+  };
+  return (
+    <>
+      <Button variant="default" onClick={open}>
+        Share a view
+      </Button>
+      <Modal opened={isOpen} onClose={dialog.close} title={`Share the pages of ${settings.name}`} centered>
+        <Stack gap="md">
+          <Text>
+            Whoever has the link sees what the partner sees: its notifications, figures and settings. It changes
+            nothing, and shows no IPN's content. The audit has who made it, and each time it is opened.
+          </Text>
+          {make.data === undefined ? (
+            <Form of={form} submit="Make the link" isInRow>
+              <NumberInput label="Minutes" w={120} data-autofocus {...form.number("minutes")} />
+            </Form>
+          ) : (
+            <Made link={make.data} isRevoked={revoke.isSuccess} onRevoke={() => revoke.mutate(make.data)} />
+          )}
+          {revoke.isError && <Failure error={revoke.error} />}
+        </Stack>
+      </Modal>
+    </>
+  );
+}
+
+function Made({
+  link,
+  isRevoked,
+  onRevoke,
+}: {
+  readonly link: ViewLink;
+  readonly isRevoked: boolean;
+  onRevoke(): void;
+}) {
+  const { session } = useSession();
+  if (isRevoked) {
+    return (
+      <Alert color="accent" variant="light" role="status">
+        It is revoked: what it opened ends within two seconds.
+      </Alert>
+    );
+  }
+  const isWhole = !link.url.startsWith("/") || session.sandbox;
+  return (
+    <Stack gap="xs">
+      <Secret
+        label="Link"
+        value={link.url.startsWith("/") && session.sandbox ? `${location.origin}${link.url}` : link.url}
+      />
+      {!isWhole && (
+        <Text size="xs" c="dimmed">
+          Put the address before it at which partners reach the service: PAYBELL_PARTNERS_URL is not set.
+        </Text>
+      )}
+      <Group gap="xs">
+        <Text size="xs" c="dimmed" component="div">
+          Shown only once; valid until <Time at={link.expiresAt} />
+        </Text>
+        <Button variant="default" onClick={onRevoke}>
+          Revoke it
+        </Button>
+      </Group>
+    </Stack>
   );
 }

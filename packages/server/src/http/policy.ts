@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { Role } from "../operators/operator.ts";
+import type { Role } from "../operators/operators.ts";
 import type { ProposableAction } from "../operators/proposals.ts";
 import type { ApiKeyScope } from "../partners/partner.ts";
 

@@ -1,8 +1,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
-import { bodyBounds } from "../input/body-bounds.ts";
-import { readJson } from "../input/json.ts";
+import { bodyBounds, readJson } from "../input/json.ts";
 import { auditTrail } from "./audit-trail.ts";
 import { OperatorCallers } from "./callers/operator-callers.ts";
 import { Callers, type Doors } from "./callers/partner-callers.ts";
@@ -20,7 +19,6 @@ import { notificationRoutes, operatorHistoryRoutes, operatorNotificationRoutes }
 import { figuresRoutes, overviewRoutes } from "./deliveries/overview.ts";
 import { operatorRedeliveryRoutes, redeliveryRoutes } from "./deliveries/redeliveries.ts";
 import type { HttpDependencies } from "./dependencies.ts";
-import { observeRequests } from "./observe.ts";
 import { operatorClearingRoutes } from "./payments/clearing.ts";
 import { commandRoutes, transactionRoutes } from "./payments/commands.ts";
 import { completionRoutes } from "./payments/completions.ts";
@@ -256,4 +254,41 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorCallbackRoutes(app, parts);
   settingRoutes(app, parts);
   sandboxRoutes(app, parts);
+}
+
+/** Every answer names its request, is never cached, is counted, and at debug is a line of the log. */
+function observeRequests(
+  app: FastifyInstance,
+  { log, metrics, address }: Pick<HttpDependencies, "log" | "metrics"> & { readonly address: CallerAddress },
+): void {
+  // An increase is seen only of a series that exists: the alerts need the first one of each route.
+  app.addHook("onRoute", ({ method, url: route }) => {
+    for (const status of ["500", "503"]) metrics.requests.inc({ method: String(method), route, status }, 0);
+  });
+  app.addHook("onRequest", async (request, reply) => {
+    reply.header("x-request-id", request.id).header("cache-control", "no-store");
+  });
+  app.addHook("onResponse", async (request, reply) => {
+    const { method, url: route = "none" } = request.routeOptions;
+    const durationMs = reply.elapsedTime;
+    metrics.requests.inc({ method: String(method ?? request.method), route, status: String(reply.statusCode) });
+    // The time of waiting says nothing about our speed.
+    if (!mayWait(request)) metrics.requestSeconds.observe({ route }, durationMs / 1000);
+    if (!log.isLevelEnabled("debug")) return;
+    log.debug(
+      {
+        requestId: request.id,
+        address: address(request.raw),
+        method: request.method,
+        route,
+        status: reply.statusCode,
+        durationMs,
+      },
+      "answered",
+    );
+  });
+}
+
+function mayWait({ query }: FastifyRequest): boolean {
+  return Object.hasOwn(Object(query), "wait");
 }

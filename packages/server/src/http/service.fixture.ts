@@ -25,7 +25,7 @@ import {
   firstHash,
 } from "../operators/audit.ts";
 import { OidcSignIn } from "../operators/oidc.ts";
-import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
+import type { OperatorRecord, OperatorStore } from "../operators/operators.ts";
 import { type EndedSessionStore, EndedSessions, Operators } from "../operators/operators.ts";
 import type { Proposal } from "../operators/proposals.ts";
 import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../errors.ts";
-import { bodyBounds } from "./body-bounds.ts";
-import { readJson } from "./json.ts";
+import { bodyBounds, readJson } from "./json.ts";
 
 function refusal(body: string | Buffer): string {
   try {

@@ -1,7 +1,7 @@
 import type * as OpenIdClient from "openid-client";
 import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { mayAs, type Role, roles } from "./operator.ts";
+import { mayAs, type Role, roles, type SignedInPerson } from "./operators.ts";
 
 type OidcConfig = Pick<
   Config,
@@ -25,14 +25,6 @@ export interface OidcAttempt {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-}
-
-/** The identity according to the provider. */
-export interface SignedInPerson {
-  /** Issuer and `sub`: it stays when the person is renamed. */
-  readonly subject: string;
-  readonly name: string;
-  readonly role: Role;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { OperatorRecord, OperatorStore } from "./operator.ts";
+import type { OperatorRecord, OperatorStore } from "./operators.ts";
 import { Operators } from "./operators.ts";
 
 function scene() {

@@ -1,5 +1,5 @@
 import type { PartnerId, ProposalId } from "../ids.ts";
-import { type Actor, folded } from "./operator.ts";
+import { type Actor, folded } from "./operators.ts";
 
 /**
  * Actions that two admins do together where the rule says so: each gives somebody a key, lowers the protection of a

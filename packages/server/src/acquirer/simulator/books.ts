@@ -14,9 +14,9 @@ import type { Behaviour } from "./behaviour.ts";
 /** Its original is voided, completed, reversed, settled or declined; or it was itself reversed before it arrived. */
 export const invalidTransaction = "12";
 /** A PreAuth-Complete for more than was authorised. */
-export const invalidAmount = "13";
+const invalidAmount = "13";
 /** A Void of another amount than its original's. */
-export const wrongOriginalAmount = "64";
+const wrongOriginalAmount = "64";
 
 export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
 

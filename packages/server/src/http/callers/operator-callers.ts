@@ -1,8 +1,8 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
-import { type Actor, bootstrap, mayAs } from "../../operators/operator.ts";
 import type { Operators } from "../../operators/operators.ts";
+import { type Actor, bootstrap, mayAs } from "../../operators/operators.ts";
 import { isApiKey } from "../../partners/keys.ts";
 import { policyOf } from "../policy.ts";
 import type { CallerAddress } from "../request-guards.ts";

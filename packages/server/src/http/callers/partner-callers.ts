@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
 import type { KeyId } from "../../ids.ts";
-import { isOperatorToken } from "../../operators/operator.ts";
+import { isOperatorToken } from "../../operators/operators.ts";
 import { AddressBlocks } from "../../partners/address-blocks.ts";
 import { type ApiKeys, scopeNotAllowed } from "../../partners/api-keys.ts";
 import { isApiKey } from "../../partners/keys.ts";

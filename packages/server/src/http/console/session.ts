@@ -4,7 +4,7 @@ import { csrfHeader } from "../../error-table.ts";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import { component, described } from "../../input/descriptions.ts";
-import { isOperatorToken, roles } from "../../operators/operator.ts";
+import { isOperatorToken, roles } from "../../operators/operators.ts";
 import { apiKeyScopes } from "../../partners/api-keys.ts";
 import { isApiKey } from "../../partners/keys.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";

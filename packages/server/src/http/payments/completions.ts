@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { redactItem } from "../../commands/reports/redact-item.ts";
 import { newId } from "../../ids.ts";
-import { bodyBounds } from "../../input/body-bounds.ts";
+import { bodyBounds } from "../../input/json.ts";
 import { reportFrame, reportSchema } from "../../input/shapes.ts";
 import { type ItemResult, reportItems } from "../../intake/report-items.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";

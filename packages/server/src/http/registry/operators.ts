@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
-import { roles } from "../../operators/operator.ts";
+import { roles } from "../../operators/operators.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, responses } from "../operation.ts";
 import { confirmedProposal, requireId } from "../parameters.ts";

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
-import { type Actor, bootstrap, mayAs } from "../../operators/operator.ts";
+import { type Actor, bootstrap, mayAs } from "../../operators/operators.ts";
 import { areTwoPeople, type ProposableAction } from "../../operators/proposals.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpDependencies } from "../dependencies.ts";

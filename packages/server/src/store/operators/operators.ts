@@ -1,6 +1,5 @@
 import type { Pool } from "pg";
-import type { OperatorRecord, OperatorStore } from "../../operators/operator.ts";
-import type { EndedSessionStore } from "../../operators/operators.ts";
+import type { EndedSessionStore, OperatorRecord, OperatorStore } from "../../operators/operators.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { appendEntry, seen } from "./audit.ts";
 import { type RowSeal, type RowSeals, sealOf } from "./row-seals.ts";
