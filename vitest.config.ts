@@ -41,7 +41,7 @@ export default defineConfig({
     testTimeout: endsMs,
     hookTimeout: endsMs,
     // By default a second, which a machine with other work needs for nothing at all.
-    expect: { poll: { timeout: endsMs / 2, interval: 10 } },
+    expect: { poll: { timeout: endsMs / 2, interval: 25 } },
     setupFiles: ["test/support/leaks.ts", "test/support/properties.ts"],
   },
 });

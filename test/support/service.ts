@@ -270,7 +270,9 @@ export async function serviceOfFile(options: TestServiceOptions = {}): Promise<W
 
 /** As long as a machine with other work may take: a test ends soon after. */
 const eventuallyMs = 280_000;
-const lookEveryMs = 10;
+/** A look takes milliseconds of the processor, here and in the service: who has waited longer looks less often. */
+const firstLookMs = 10;
+const lastLooksMs = 50;
 
 /** Polls `look` until it returns a result: for changes without a signal, such as a row. */
 export async function eventually<Found>(
@@ -278,12 +280,14 @@ export async function eventually<Found>(
   look: () => Promise<Found | undefined>,
   timeoutMs = eventuallyMs,
 ): Promise<Found> {
-  const deadlineMs = performance.now() + timeoutMs;
+  const startedMs = performance.now();
   for (;;) {
     const found = await look();
     if (found !== undefined) return found;
-    if (performance.now() > deadlineMs) throw new Error(`waited ${timeoutMs} ms in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs > timeoutMs) throw new Error(`waited ${timeoutMs} ms in vain for ${what}`);
+    const pauseMs = Math.min(Math.max(firstLookMs, waitedMs / 10), lastLooksMs);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }
 
