@@ -7,12 +7,17 @@ import { reportItems, reportUntilDurable } from "./report-items.ts";
 
 test("an item of the wrong shape whose partner cannot be read now is refused for its shape alone", async () => {
   const sale = { externalId: "a", command: "SALE", status: "SUCCESS", isoResponseCode: "00" };
-  const [result] = await reportItems([{ item: { ...sale, partnerId: partnerSnapshot().id, amount: 5 } }], {
-    directory: { find: () => Promise.reject(new Error("the database is away")) },
-    isRegisteredDevice: async () => false,
-    reports: { report: async () => [], recordRefused: async () => undefined },
-  });
+  const given = [{ ...sale, partnerId: partnerSnapshot().id, amount: 5 }, { externalId: "a".repeat(200) }];
+  const [result, long] = await reportItems(
+    given.map((item) => ({ item })),
+    {
+      directory: { find: () => Promise.reject(new Error("the database is away")) },
+      isRegisteredDevice: async () => false,
+      reports: { report: async () => [], recordRefused: async () => undefined },
+    },
+  );
   expect(result?.problem?.fields).toMatchObject([{ field: "amount", code: "wrong_type" }]);
+  expect(long?.externalId).toBe("a".repeat(128));
 });
 
 test("what could not be made durable is reported again, without what was", async () => {

@@ -48,7 +48,9 @@ test("the holder of a session is who claimed it first, until it gives it up or i
   const [first, second] = [await insertLease(connections.pool), await insertLease(connections.pool)];
   await sessions.claim("another bank", second);
   expect((await sessions.claim("bank", first)).leaseId).toBe(first);
-  await sessions.describe("bank", first, { ok: true, detail: "signed on" });
+  await sessions.describe("bank", first, { ok: true, isSignedOff: true, detail: "signed on" });
+  await sessions.describe("bank", second, { ok: false, detail: "not its own" });
+  await sessions.release("bank", second);
   expect(await sessions.claim("bank", second)).toEqual({
     leaseId: first,
     isUp: true,

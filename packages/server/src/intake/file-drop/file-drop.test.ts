@@ -54,7 +54,7 @@ class Bench {
       folder: this.folder,
       locks: this.#locks(),
       events: {
-        record: (event) => {
+        record: async (event) => {
           this.recording();
           this.events.push(event);
         },
@@ -213,17 +213,19 @@ describe("card data in a file", () => {
   test("is cut out, and only the service's account may read what is left", async () => {
     const mid = "100000000000008";
     const good = JSON.stringify(sale("a", { mid }));
-    const bad = [sale("b", { billId: pan, mid }), sale("c", { card: { cvvCode: "123" }, list: [pan] })];
+    const bad = [sale("b", { billId: pan, mid }), sale("c", { card: { cvvCode: "123" }, list: [pan] }), sale(pan)];
     const nonsense = [`{"pan":"${pan}`, "{nonsense"];
     const lines = [good, ...bad.map((item) => JSON.stringify(item)), ...nonsense];
     await bench.write("pan.jsonl", `${lines.join("\n")}\n`);
     bench.drop();
     const { text, mode } = await kept("done/pan.jsonl");
+    expect(JSON.stringify(await bench.report("done/pan.jsonl"))).not.toContain(pan);
     expect(mode).toBe(0o600);
     expect(text.split("\n")).toEqual([
       good,
       JSON.stringify(sale("b", { billId: cut, mid })),
       JSON.stringify(sale("c", { card: { cvvCode: cut }, list: [cut] })),
+      JSON.stringify(sale(cut)),
       cut,
       "{nonsense",
       "",
@@ -349,6 +351,43 @@ describe("each line once", () => {
     expect(bench.reported.map(({ externalId }) => externalId)).toEqual(
       sales(4_500).map(({ externalId }) => externalId),
     );
+  });
+
+  test("a reader that stops has ended what it had in hand", async () => {
+    const [reached, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    bench.before = async () => {
+      reached.resolve();
+      await going.promise;
+    };
+    await bench.write("a.jsonl", jsonLines(sales(1)));
+    const drop = bench.drop();
+    await reached.promise;
+    const stopped = drop.stop().then(() => bench.reported.length);
+    setImmediate(going.resolve);
+    expect(await stopped).toBe(1);
+  });
+
+  test("what a reader had read when it was killed is moved, not read again; another file of the name is read", async () => {
+    const sum = '{"file":"a.jsonl","entries":1}\n';
+    const counts = { entries: 1, accepted: 1, duplicate: 0, conflict: 0, refused: 0, reportBytes: sum.length };
+    const begun = async (name: string, isEnded: boolean, of: { bytes?: number; modifiedMs?: number } = {}) => {
+      const end = { folder: "done", name, reason: "" };
+      const progress = { bytes: 1, modifiedMs: 1, ...of, ...counts, ...(isEnded && { end }) };
+      await writeFile(join(bench.folder, "reading", `${name}.progress.json`), JSON.stringify(progress));
+    };
+    for (const name of ["a", "b"]) await bench.write(`${name}.jsonl`, jsonLines([sale(name)]));
+    const { size: bytes, mtimeMs: modifiedMs } = await stat(join(bench.folder, "a.jsonl"));
+    await begun("a.jsonl", true, { bytes, modifiedMs });
+    await writeFile(join(bench.folder, "reading", "a.jsonl.report.jsonl"), sum);
+    await begun("b.jsonl", true);
+    // The file of one was moved already, that of the other is gone.
+    await begun("c.jsonl", true);
+    await begun("d.jsonl", false);
+    bench.drop();
+    expect(await bench.report("done/a.jsonl")).toEqual([{ file: "a.jsonl", entries: 1 }]);
+    expect(await bench.report("done/b.jsonl")).toMatchObject([{ entries: 1, accepted: 1 }]);
+    expect(bench.reported.map(({ externalId }) => externalId)).toEqual(["b"]);
+    await expect.poll(() => readdir(join(bench.folder, "reading"))).toEqual([]);
   });
 
   test("a reader that loses its lock leaves the file to the next one", async () => {

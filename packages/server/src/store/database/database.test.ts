@@ -22,6 +22,7 @@ test("the engine never scans a whole table, people may query for longer, and no 
     "enable_seqscan",
     "idle_in_transaction_session_timeout",
     "jit",
+    "plan_cache_mode",
     "statement_timeout",
   ];
   // The default of a server that was built with LLVM.
@@ -29,7 +30,7 @@ test("the engine never scans a whole table, people may query for longer, and no 
   const ofEngine = await engine.query(shown, [names]);
   expect(ofEngine.rows[0].all).toBe(
     "enable_bitmapscan=off enable_hashjoin=off enable_material=off enable_mergejoin=off enable_seqscan=off " +
-      "idle_in_transaction_session_timeout=30000 jit=off statement_timeout=10000",
+      "idle_in_transaction_session_timeout=30000 jit=off plan_cache_mode=force_generic_plan statement_timeout=10000",
   );
   const ofPeople = await pool.query(shown, [
     ["enable_seqscan", "idle_in_transaction_session_timeout", "statement_timeout"],
@@ -37,9 +38,30 @@ test("the engine never scans a whole table, people may query for longer, and no 
   expect(ofPeople.rows[0].all).toBe(
     "enable_seqscan=on idle_in_transaction_session_timeout=30000 statement_timeout=30000",
   );
+  // All together open no more than they may, and give up on a server that no longer answers.
+  const limits = [pool, engine].map(({ options: { max, query_timeout: answerMs } }) => [max, answerMs]);
+  expect(limits).toEqual([
+    [2, 35_000],
+    [4, 15_000],
+  ]);
   const direct = await connectDirectly();
   expect((await direct.query("SHOW statement_timeout")).rows).toEqual([{ statement_timeout: "5s" }]);
   await direct.end();
+  await close();
+  await database.drop();
+});
+
+test("a home on Citus has connections of its own: they name its schema first, and see a statement's values", async () => {
+  const database = await createDatabase();
+  const address = { connectionString: database.url, schema: "home_7" };
+  const { homes, close } = openDatabase(database.url, { ...options, homes: [address] });
+  const shown = "SELECT current_setting('search_path') AS path, current_setting('plan_cache_mode') AS plans";
+  const all = homes.all.flatMap(({ pool, engine, ddl }) => [pool, engine, ddl]);
+  const answers = await Promise.all(all.map((connections) => connections.query(shown)));
+  expect(answers.flatMap(({ rows }) => rows)).toEqual(
+    Array.from({ length: 3 }, () => ({ path: "home_7, public", plans: "auto" })),
+  );
+  expect(homes.all.map(({ handsRowsOn }) => handsRowsOn)).toEqual([false]);
   await close();
   await database.drop();
 });
