@@ -62,18 +62,20 @@ const changeAmounts = prepared(`
 const closeBatch = closeBatchWith("batch_closing = false");
 
 // The batch is open, or a late answer to an earlier Settlement has closed it meanwhile. What was sent and may still be
-// answered is kept, as long as an answer of cards is.
+// answered is kept, as long as an answer of cards is. Citus allows these functions in a SELECT, not in the SET.
 const reopenBatch = prepared(`
-  UPDATE terminals t SET batch_closing = false,
-    unanswered_settlements = CASE WHEN s.step = 'sending' THEN
+  WITH kept AS (
+    SELECT CASE WHEN s.step = 'sending' THEN
       jsonb_path_query_array(coalesce(t.unanswered_settlements, '[]'), '$[*] ? (@.untilMs > $now)',
         jsonb_build_object('now', extract(epoch FROM now()) * 1000))
       || jsonb_build_object('id', s.id, 'batchId', s.batch_id, 'isUploaded', s.is_uploaded, 'traceNo', s.trace_no,
         'atMs', extract(epoch FROM s.numbered_at) * 1000, 'totals', $4::jsonb,
         'untilMs', extract(epoch FROM now() + ${answerable}) * 1000)
-      ELSE t.unanswered_settlements END
-  FROM settlements s
-  WHERE t.partner_id = $1 AND t.tid = $2 AND s.partner_id = $1 AND s.id = $3`);
+      ELSE t.unanswered_settlements END AS unanswered
+    FROM terminals t JOIN settlements s ON s.partner_id = t.partner_id
+    WHERE t.partner_id = $1 AND t.tid = $2 AND s.id = $3 FOR UPDATE OF t)
+  UPDATE terminals t SET batch_closing = false, unanswered_settlements = k.unanswered
+  FROM kept k WHERE t.partner_id = $1 AND t.tid = $2`);
 
 const reportBatch = prepared(`
   WITH terminal AS (
