@@ -187,11 +187,10 @@ async function disturb(
 /** Faults of a database that keeps running, or that another one takes over from. */
 const databaseFaults: readonly InjectedFault[] = [
   fault("connection-slots-used-up", { isQuick: true }, async ({ stage, over, last }) => {
-    const hog = new ConnectionHog(stage.primary);
-    await hog.begin();
+    const giveBack = await takeConnections(stage.primary);
     for (const link of stage.databaseLinks) link.cutAll();
     await last(2_000, 7_000);
-    await hog.end();
+    await giveBack();
     over();
     return allInstances(stage);
   }),
@@ -216,45 +215,31 @@ const databaseFaults: readonly InjectedFault[] = [
 const sessionsMax = 300;
 const againMs = 20;
 
-/** Occupies every connection of PostgreSQL, and each that becomes free. */
-class ConnectionHog {
-  readonly #server: Deployment["primary"];
-  readonly #sessions: Client[] = [];
-  #isTaking = true;
-  #taking: Promise<void> = Promise.resolve();
-
-  constructor(server: Deployment["primary"]) {
-    this.#server = server;
-  }
-
-  /** Resolves when there is none left. */
-  async begin(): Promise<void> {
-    while (await this.#takeOne());
-    this.#taking = this.#takeFreed();
-  }
-
-  async end(): Promise<void> {
-    this.#isTaking = false;
-    await this.#taking;
-    await Promise.all(this.#sessions.map((session) => session.end().catch(() => undefined)));
-  }
-
-  async #takeFreed(): Promise<void> {
-    while (this.#isTaking) if (!(await this.#takeOne())) await new Promise((resolve) => setTimeout(resolve, againMs));
-  }
-
-  async #takeOne(): Promise<boolean> {
-    if (this.#sessions.length >= sessionsMax) return false;
-    const session = new Client({ connectionString: this.#server.url() });
+/** Occupies every connection of PostgreSQL, and each that becomes free. @returns what ends that */
+async function takeConnections(server: Deployment["primary"]): Promise<() => Promise<void>> {
+  const sessions: Client[] = [];
+  const takeOne = async () => {
+    if (sessions.length >= sessionsMax) return false;
+    const session = new Client({ connectionString: server.url() });
     session.on("error", () => undefined);
-    try {
-      await session.connect();
-      this.#sessions.push(session);
-      return true;
-    } catch {
-      return false;
-    }
-  }
+    const isTaken = await session.connect().then(
+      () => true,
+      () => false,
+    );
+    if (isTaken) sessions.push(session);
+    return isTaken;
+  };
+  while (await takeOne());
+  let isTaking = true;
+  const takeFreed = async () => {
+    while (isTaking) if (!(await takeOne())) await new Promise((resolve) => setTimeout(resolve, againMs));
+  };
+  const taking = takeFreed();
+  return async () => {
+    isTaking = false;
+    await taking;
+    await Promise.all(sessions.map((session) => session.end().catch(() => undefined)));
+  };
 }
 
 /** Faults of the nodes that have the homes, one or all of them, and of the network to them. */

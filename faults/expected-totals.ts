@@ -17,12 +17,8 @@ export class ExpectedTotals {
   readonly #batches = new Map<string, Batch>();
   /** Numbers of what was reversed: it counts nowhere. */
   readonly #reversed = new Set<number>();
-  #settled = 0;
-
   /** Settlements that succeeded. */
-  get settled(): number {
-    return this.#settled;
-  }
+  settled = 0;
 
   /** @param original the number of what a Void voids */
   enter(partner: number, received: ReceivedIpn, original: number | undefined): void {
@@ -30,7 +26,7 @@ export class ExpectedTotals {
     if (ipn.status !== "SUCCESS") return;
     if (received.kind === "settlement") {
       this.#batch(partner, ipn).settlement = received.ipn;
-      this.#settled += 1;
+      this.settled += 1;
     } else if (received.headers.command === "SALE" || received.headers.command === "PREAUTH_COMPLETE") {
       this.#batch(partner, ipn).sales.set(numberOf(ipn.merchantTransId) ?? -1, Number(received.ipn.amount));
     } else if (

@@ -46,7 +46,8 @@ const linesMax = 400;
 /** One process `paybell serve`, which may be killed, stopped and started again on the same port. */
 export class ServiceInstance {
   readonly #options: ServiceInstanceOptions;
-  readonly #lines: string[] = [];
+  /** The last lines that it wrote. */
+  readonly lines: string[] = [];
   #child: ChildProcess | undefined;
   #tree: string;
   #isLeaving = false;
@@ -69,11 +70,6 @@ export class ServiceInstance {
   /** Whether a proxy uses it: it has noticed a stop in the middle of the time that it is given. */
   get isUsed(): boolean {
     return this.isRunning && !this.#isLeaving;
-  }
-
-  /** The last lines that it wrote. */
-  get lines(): readonly string[] {
-    return this.#lines;
   }
 
   /** The next start is of that tree. */
@@ -139,13 +135,13 @@ export class ServiceInstance {
 
   #ready(child: ChildProcess): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const fail = (why: string) => reject(new Error(`An instance ${why}:\n${this.#lines.slice(-15).join("\n")}`));
+    const fail = (why: string) => reject(new Error(`An instance ${why}:\n${this.lines.slice(-15).join("\n")}`));
     const timer = setTimeout(() => fail(`was not ready within ${readyWithinMs / 1_000} s`), readyWithinMs);
     for (const stream of [child.stdout, child.stderr]) {
       if (stream === null) continue;
       createInterface(stream).on("line", (line) => {
-        this.#lines.push(line);
-        if (this.#lines.length > linesMax) this.#lines.splice(0, linesMax / 2);
+        this.lines.push(line);
+        if (this.lines.length > linesMax) this.lines.splice(0, linesMax / 2);
         if (line.includes('"ready"')) resolve();
       });
     }

@@ -71,8 +71,9 @@ export class FaultyLink {
   readonly #pairs = new Set<Pair>();
   #target: NetConnectOpts;
   #trouble: LinkFault | undefined;
-  #damaged = 0;
-  #port = 0;
+  /** Damaged connections, each with at most one answer that may not have arrived. */
+  damaged = 0;
+  port = 0;
   #host = "";
 
   constructor(target: NetConnectOpts, random: SeededRandom) {
@@ -81,20 +82,11 @@ export class FaultyLink {
     this.#server = createServer({ allowHalfOpen: true }, (caller) => this.#take(caller));
   }
 
-  get port(): number {
-    return this.#port;
-  }
-
-  /** Damaged connections, each with at most one answer that may not have arrived. */
-  get damaged(): number {
-    return this.#damaged;
-  }
-
   async listen(host: string): Promise<void> {
     this.#host = host;
-    this.#server.listen(this.#port, host);
+    this.#server.listen(this.port, host);
     await once(this.#server, "listening");
-    this.#port = (this.#server.address() as AddressInfo).port;
+    this.port = (this.#server.address() as AddressInfo).port;
   }
 
   /** Later connections go there; established ones are closed. */
@@ -106,7 +98,7 @@ export class FaultyLink {
   async begin(trouble: LinkFault): Promise<void> {
     this.#trouble = trouble;
     if (trouble === "cut" || trouble === "refuse") this.cutAll();
-    else this.#damaged += this.#pairs.size;
+    else this.damaged += this.#pairs.size;
     for (const pair of this.#pairs) this.#hold(pair);
     if (trouble === "refuse") await this.#stopListening();
   }
@@ -124,7 +116,7 @@ export class FaultyLink {
   }
 
   cutAll(): void {
-    this.#damaged += this.#pairs.size;
+    this.damaged += this.#pairs.size;
     for (const pair of this.#pairs) reset(pair);
     this.#pairs.clear();
   }
@@ -154,7 +146,7 @@ export class FaultyLink {
     caller.pipe(pair.requests).pipe(target);
     target.pipe(pair.answers).pipe(caller);
     this.#pairs.add(pair);
-    if (this.#trouble !== undefined) this.#damaged += 1;
+    if (this.#trouble !== undefined) this.damaged += 1;
     this.#hold(pair);
     for (const [one, other] of [
       [caller, target],

@@ -9,45 +9,37 @@ const tillsOfPartner = 2;
 const endsWithinMs = 60_000;
 
 /** Switches that report in batches, and tills that ask for one command after the other, of every partner. */
-export class FaultLoad {
-  readonly refusals = new Map<string, number>();
-  readonly #working: Promise<unknown>;
-  #ending = false;
-  #over = false;
-
-  constructor(
-    partners: readonly RegisteredPartner[],
-    parts: Pick<LoadParts, "caller" | "journal" | "books" | "pace" | "operatorToken"> & { readonly batchSize: number },
-    random: SeededRandom,
-  ) {
-    const shared: LoadParts = {
-      ...parts,
-      refusals: this.refusals,
-      isEnding: () => this.#ending,
-      isOver: () => this.#over,
-    };
-    this.#working = Promise.all(
-      partners.flatMap((partner) => [
-        new Switch(partner, shared, parts.batchSize, random.fork(`switch ${partner.index}`)).work(),
-        ...Array.from({ length: tillsOfPartner }, (_, till) =>
-          new Till(partner, till, shared, random.fork(`till ${partner.index} ${till}`)).work(),
-        ),
-      ]),
-    );
-    // end() reports bugs of the suite, instead of an unhandled rejection in the middle of a fault.
-    this.#working.catch(() => undefined);
-  }
-
-  /** Resolves when everything that was begun has its answer. @returns whether it has */
-  async end(): Promise<boolean> {
-    this.#ending = true;
-    const timer = setTimeout(() => {
-      this.#over = true;
-    }, endsWithinMs);
-    await this.#working;
-    clearTimeout(timer);
-    return !this.#over;
-  }
+export function startLoad(
+  partners: readonly RegisteredPartner[],
+  given: Omit<LoadParts, "refusals" | "isEnding" | "isOver"> & { readonly batchSize: number },
+  random: SeededRandom,
+) {
+  let [ending, over] = [false, false];
+  const refusals = new Map<string, number>();
+  const parts: LoadParts = { ...given, refusals, isEnding: () => ending, isOver: () => over };
+  const working = Promise.all(
+    partners.flatMap((partner) => [
+      workSwitch(partner, parts, given.batchSize, random.fork(`switch ${partner.index}`)),
+      ...Array.from({ length: tillsOfPartner }, (_, till) =>
+        workTill(partner, till, parts, random.fork(`till ${partner.index} ${till}`)),
+      ),
+    ]),
+  );
+  // end() reports bugs of the suite, instead of an unhandled rejection in the middle of a fault.
+  working.catch(() => undefined);
+  return {
+    refusals,
+    /** Resolves when everything that was begun has its answer. @returns whether it has */
+    async end(): Promise<boolean> {
+      ending = true;
+      const timer = setTimeout(() => {
+        over = true;
+      }, endsWithinMs);
+      await working;
+      clearTimeout(timer);
+      return !over;
+    },
+  };
 }
 
 /** The parts shared by everything that sends commands. */
@@ -55,7 +47,7 @@ interface LoadParts {
   readonly caller: Caller;
   readonly journal: Journal;
   readonly books: ExpectedTotals;
-  readonly pace: Pace;
+  readonly pace: ReturnType<typeof paceOf>;
   readonly operatorToken: string;
   /** Refusals, by request and reason. */
   readonly refusals: Map<string, number>;
@@ -70,22 +62,19 @@ function countRefusal({ refusals }: LoadParts, what: string, code: unknown): voi
   refusals.set(name, (refusals.get(name) ?? 0) + 1);
 }
 
-/** The pace of a run: a number of commands per second, without a burst after a delay. */
-export class Pace {
-  readonly #perMs: number;
-  #freeAtMs = 0;
-
-  constructor(perSecond: number) {
-    this.#perMs = perSecond / 1_000;
-  }
-
-  /** Resolves when so many may be sent. */
-  async take(count: number): Promise<void> {
+/**
+ * The pace of a run: a number of commands per second, without a burst after a delay.
+ *
+ * @returns resolves when so many may be sent
+ */
+export function paceOf(perSecond: number): (count: number) => Promise<void> {
+  let freeAtMs = 0;
+  return async (count) => {
     const nowMs = performance.now();
-    const atMs = Math.max(this.#freeAtMs, nowMs);
-    this.#freeAtMs = atMs + count / this.#perMs;
+    const atMs = Math.max(freeAtMs, nowMs);
+    freeAtMs = atMs + (count * 1_000) / perSecond;
     if (atMs > nowMs) await pause(atMs - nowMs);
-  }
+  };
 }
 
 /** How long it waits before it looks again at what is owed. */
@@ -104,7 +93,7 @@ async function workFor(
   while (!isEnding()) {
     if (journal.owedTo(index) > owedMax) await pause(waitMs);
     else {
-      await pace.take(count);
+      await pace(count);
       await work();
     }
   }
@@ -146,72 +135,54 @@ const switchOwedMax = 120;
 const daySales = 60;
 
 /** A partner's switch: it processes cards itself and reports in batches, each again until it is answered. */
-class Switch {
-  readonly #partner: RegisteredPartner;
-  readonly #parts: LoadParts;
-  readonly #batchSize: number;
-  readonly #random: SeededRandom;
-  readonly #tid: string;
-  #day: Day;
-  #days = 1;
-
-  constructor(partner: RegisteredPartner, parts: LoadParts, batchSize: number, random: SeededRandom) {
-    this.#partner = partner;
-    this.#parts = parts;
-    this.#batchSize = batchSize;
-    this.#random = random;
-    this.#tid = `S${String(partner.index).padStart(7, "0")}`;
-    this.#day = newDay(this.#days);
-  }
-
-  async work(): Promise<void> {
-    await workFor(this.#partner, this.#parts, { owedMax: switchOwedMax, count: this.#batchSize }, () =>
-      this.#report(Array.from({ length: this.#batchSize }, () => this.#next())),
-    );
-  }
+async function workSwitch(partner: RegisteredPartner, parts: LoadParts, batchSize: number, random: SeededRandom) {
+  const { caller, journal, operatorToken } = parts;
+  const tid = `S${String(partner.index).padStart(7, "0")}`;
+  let days = 1;
+  let day = newDay(days);
+  await workFor(partner, parts, { owedMax: switchOwedMax, count: batchSize }, () =>
+    report(Array.from({ length: batchSize }, () => next())),
+  );
 
   /** Until each is accepted or refused: a lost answer is settled by asking again. */
-  async #report(items: readonly Item[]): Promise<void> {
-    const { caller, operatorToken } = this.#parts;
+  async function report(items: readonly Item[]): Promise<void> {
     let left = items;
-    while (left.length > 0 && !this.#parts.isOver()) {
+    while (left.length > 0 && !parts.isOver()) {
       const completions = left.map(({ completion }) => completion);
       const { status, body } = await caller.call("POST", "/operator/v1/completions", operatorToken, { completions });
       const results = status === 200 ? (body["results"] as readonly Result[]) : [];
-      left = left.filter((item, at) => !this.#isSettled(item, results[at]));
+      left = left.filter((item, at) => !isSettled(item, results[at]));
       if (left.length > 0) await caller.pause();
     }
   }
 
-  #isSettled({ no, completion }: Item, result: Result | undefined): boolean {
+  function isSettled({ no, completion }: Item, result: Result | undefined): boolean {
     if (result === undefined) return false;
-    const { journal } = this.#parts;
     if (result.result === "accepted" || result.result === "duplicate") {
       journal.accept(no, result.transactionId ?? "");
       return true;
     }
     const code = result.problem?.["code"];
-    countRefusal(this.#parts, `report of ${completion["command"]}`, code);
+    countRefusal(parts, `report of ${completion["command"]}`, code);
     if (code === "unavailable") return false;
     journal.refuse(no);
     return true;
   }
 
-  #next(): Item {
-    const { open, preAuths, sales } = this.#day;
-    if (sales.length >= daySales) return this.#settlement();
-    const drawn = this.#random.next();
-    if (drawn < 0.08 && open.length > 0) return this.#follow("VOID", takeOne(open, this.#random), { isOfBatch: true });
-    if (drawn < 0.12) return this.#begin("PREAUTH");
-    if (drawn < 0.15 && preAuths.length > 0) return this.#complete(takeOne(preAuths, this.#random));
-    if (drawn < 0.16 && preAuths.length > 0)
-      return this.#follow("VOID", takeOne(preAuths, this.#random), { isOfBatch: false });
-    return this.#begin("SALE");
+  function next(): Item {
+    const { open, preAuths, sales } = day;
+    if (sales.length >= daySales) return settlement();
+    const drawn = random.next();
+    if (drawn < 0.08 && open.length > 0) return follow("VOID", takeOne(open, random), { isOfBatch: true });
+    if (drawn < 0.12) return begin("PREAUTH");
+    if (drawn < 0.15 && preAuths.length > 0) return complete(takeOne(preAuths, random));
+    if (drawn < 0.16 && preAuths.length > 0) return follow("VOID", takeOne(preAuths, random), { isOfBatch: false });
+    return begin("SALE");
   }
 
-  #begin(command: "SALE" | "PREAUTH"): Item {
-    const { batchNo, sales, open, preAuths, before } = this.#day;
-    const no = this.#parts.journal.begin(this.#partner.index);
+  function begin(command: "SALE" | "PREAUTH"): Item {
+    const { batchNo, sales, open, preAuths, before } = day;
+    const no = journal.begin(partner.index);
     const original = { no, amount: amountOf(no) };
     if (command === "PREAUTH") preAuths.push(original);
     else {
@@ -219,35 +190,39 @@ class Switch {
       open.push(original);
       before.push(no);
     }
-    return this.#item(no, command, { amount: String(original.amount), ...(command === "SALE" && { batchNo }) });
+    return item(no, command, { amount: String(original.amount), ...(command === "SALE" && { batchNo }) });
   }
 
-  #complete(original: ReportedSale): Item {
-    const item = this.#follow("PREAUTH_COMPLETE", original, { isOfBatch: true });
+  function complete(original: ReportedSale): Item {
+    const item = follow("PREAUTH_COMPLETE", original, { isOfBatch: true });
     const completed = { no: item.no, amount: original.amount };
-    this.#day.sales.push(completed);
-    this.#day.open.push(completed);
+    day.sales.push(completed);
+    day.open.push(completed);
     return item;
   }
 
-  #follow(command: "VOID" | "PREAUTH_COMPLETE", original: ReportedSale, { isOfBatch }: { isOfBatch: boolean }): Item {
-    const { batchNo, voids, before } = this.#day;
-    const no = this.#parts.journal.begin(this.#partner.index, [original.no]);
+  function follow(
+    command: "VOID" | "PREAUTH_COMPLETE",
+    original: ReportedSale,
+    { isOfBatch }: { isOfBatch: boolean },
+  ): Item {
+    const { batchNo, voids, before } = day;
+    const no = journal.begin(partner.index, [original.no]);
     if (isOfBatch) before.push(no);
     if (isOfBatch && command === "VOID") voids.push(original);
     const [amount, originalExternalId] = [String(original.amount), externalIdOf(original.no)];
-    return this.#item(no, command, { ...(isOfBatch && { batchNo }), amount, originalExternalId });
+    return item(no, command, { ...(isOfBatch && { batchNo }), amount, originalExternalId });
   }
 
-  #settlement(): Item {
-    const { batchNo, sales, voids, before } = this.#day;
-    const no = this.#parts.journal.begin(this.#partner.index, before);
+  function settlement(): Item {
+    const { batchNo, sales, voids, before } = day;
+    const no = journal.begin(partner.index, before);
     const [saleTotal, voidTotal] = [total(sales), total(voids)];
     const voided = new Set(voids.map((original) => original.no));
-    this.#days += 1;
+    days += 1;
     // A PreAuth belongs to no batch: it can be completed on a later day.
-    this.#day = { ...newDay(this.#days), preAuths: this.#day.preAuths };
-    return this.#item(no, "SETTLEMENT", {
+    day = { ...newDay(days), preAuths: day.preAuths };
+    return item(no, "SETTLEMENT", {
       batchNo,
       saleQuantity: String(sales.length),
       saleTotalAmount: String(saleTotal),
@@ -261,15 +236,15 @@ class Switch {
     });
   }
 
-  #item(no: number, command: string, more: Readonly<Record<string, unknown>>): Item {
+  function item(no: number, command: string, more: Readonly<Record<string, unknown>>): Item {
     const completion = {
-      partnerId: this.#partner.id,
+      partnerId: partner.id,
       externalId: externalIdOf(no),
       command,
       status: "SUCCESS",
       reqId: reqIdOf(no),
       merchantTransId: merchantTransIdOf(no),
-      tid: this.#tid,
+      tid,
       mid: switchMid,
       ...(command !== "SETTLEMENT" && { isoResponseCode: "00", currency: "VND" }),
       ...more,
@@ -318,126 +293,117 @@ const rareShare = 0.02;
 const ownCodes = new Set(["68", "91", "96"]);
 
 /** One of a partner's terminals: it asks for a command, waits for what became of it, and asks for the next one. */
-class Till {
-  readonly #partner: RegisteredPartner;
-  readonly #parts: LoadParts;
-  readonly #random: SeededRandom;
-  readonly #tid: string;
-  #sales: Sold[] = [];
-  #preAuths: Sold[] = [];
+async function workTill(partner: RegisteredPartner, till: number, parts: LoadParts, random: SeededRandom) {
+  const { caller, journal } = parts;
+  const tid = `T${partner.index}${String(till).padStart(6, "0")}`;
+  const preAuths: Sold[] = [];
+  let sales: Sold[] = [];
   /** The numbers in the open batch. */
-  #inBatch: number[] = [];
+  let inBatch: number[] = [];
+  await workFor(partner, parts, { owedMax: tillOwedMax, count: 1 }, next);
 
-  constructor(partner: RegisteredPartner, till: number, parts: LoadParts, random: SeededRandom) {
-    this.#partner = partner;
-    this.#parts = parts;
-    this.#random = random;
-    this.#tid = `T${partner.index}${String(till).padStart(6, "0")}`;
+  async function next(): Promise<void> {
+    if (inBatch.length >= settleAfter) return settle();
+    const drawn = random.next();
+    if (drawn < 0.15 && sales.length > 0) return voidOne(sales, true);
+    if (drawn < 0.19 && sales.length > 0) return reverse();
+    if (drawn < 0.25) return pay("PREAUTH");
+    if (drawn < 0.32 && preAuths.length > 0) return complete();
+    if (drawn < 0.35 && preAuths.length > 0) return voidOne(preAuths, false);
+    return pay("SALE");
   }
 
-  async work(): Promise<void> {
-    await workFor(this.#partner, this.#parts, { owedMax: tillOwedMax, count: 1 }, () => this.#next());
-  }
-
-  async #next(): Promise<void> {
-    if (this.#inBatch.length >= settleAfter) return this.#settle();
-    const drawn = this.#random.next();
-    if (drawn < 0.15 && this.#sales.length > 0) return this.#void(this.#sales, true);
-    if (drawn < 0.19 && this.#sales.length > 0) return this.#reverse();
-    if (drawn < 0.25) return this.#pay("PREAUTH");
-    if (drawn < 0.32 && this.#preAuths.length > 0) return this.#complete();
-    if (drawn < 0.35 && this.#preAuths.length > 0) return this.#void(this.#preAuths, false);
-    return this.#pay("SALE");
-  }
-
-  async #pay(command: "SALE" | "PREAUTH"): Promise<void> {
-    const no = this.#begin([]);
-    const token = this.#random.next() < rareShare ? this.#random.pick(rareTokens) : this.#random.pick(tokens);
-    if (command === "SALE") this.#inBatch.push(no);
-    const taken = await this.#run(no, {
+  async function pay(command: "SALE" | "PREAUTH"): Promise<void> {
+    const no = begin([]);
+    const token = random.next() < rareShare ? random.pick(rareTokens) : random.pick(tokens);
+    if (command === "SALE") inBatch.push(no);
+    const taken = await run(no, {
       command,
       amount: String(amountOf(no)),
       currency: "VND",
-      tid: this.#tid,
+      tid,
       mid: tillMid,
       card: { token, number: "411111******1111", swipeType: "C", aid: "A0000000031010" },
     });
-    if (taken?.status === "SUCCESS") (command === "SALE" ? this.#sales : this.#preAuths).push(taken);
+    if (taken?.status === "SUCCESS") (command === "SALE" ? sales : preAuths).push(taken);
   }
 
-  async #complete(): Promise<void> {
-    const original = takeOne(this.#preAuths, this.#random);
-    const no = this.#begin([original.no]);
-    this.#inBatch.push(no);
+  async function complete(): Promise<void> {
+    const original = takeOne(preAuths, random);
+    const no = begin([original.no]);
+    inBatch.push(no);
     const amount = String(amountOf(original.no));
-    const taken = await this.#run(no, { command: "PREAUTH_COMPLETE", transactionId: original.id, amount });
-    if (taken?.status === "SUCCESS") this.#sales.push(taken);
+    const taken = await run(no, { command: "PREAUTH_COMPLETE", transactionId: original.id, amount });
+    if (taken?.status === "SUCCESS") sales.push(taken);
   }
 
-  async #void(from: Sold[], isOfBatch: boolean): Promise<void> {
-    const original = takeOne(from, this.#random);
-    const no = this.#begin([original.no]);
-    if (isOfBatch) this.#inBatch.push(no);
-    await this.#run(no, { command: "VOID", transactionId: original.id });
+  async function voidOne(from: Sold[], isOfBatch: boolean): Promise<void> {
+    const original = takeOne(from, random);
+    const no = begin([original.no]);
+    if (isOfBatch) inBatch.push(no);
+    await run(no, { command: "VOID", transactionId: original.id });
   }
 
   /** A system command: it has no IPN, and what it reverses is in no total and no list. */
-  async #reverse(): Promise<void> {
-    const original = takeOne(this.#sales, this.#random);
+  async function reverse(): Promise<void> {
+    const original = takeOne(sales, random);
     const fields = { command: "REVERSAL", transactionId: original.id };
-    const taken = await this.#run(this.#begin([]), fields, { isNotified: false });
-    if (taken?.status === "SUCCESS") this.#parts.books.reverse(original.no);
+    const taken = await run(begin([]), fields, { isNotified: false });
+    if (taken?.status === "SUCCESS") parts.books.reverse(original.no);
   }
 
-  async #settle(): Promise<void> {
-    const no = this.#begin(this.#inBatch);
-    const taken = await this.#run(no, { command: "SETTLEMENT", tid: this.#tid, mid: tillMid });
+  async function settle(): Promise<void> {
+    const no = begin(inBatch);
+    const taken = await run(no, { command: "SETTLEMENT", tid, mid: tillMid });
     if (taken?.status !== "SUCCESS") return;
-    this.#inBatch = [];
-    this.#sales = [];
+    inBatch = [];
+    sales = [];
   }
 
-  #begin(before: readonly number[]): number {
-    return this.#parts.journal.begin(this.#partner.index, [...before]);
+  function begin(before: readonly number[]): number {
+    return journal.begin(partner.index, [...before]);
   }
 
   /** The same body again until there is an answer that says what became of it. Undefined: refused, or unknown. */
-  async #run(
+  async function run(
     no: number,
     fields: Readonly<Record<string, unknown>>,
     { isNotified = true } = {},
   ): Promise<Taken | undefined> {
-    const { caller, journal } = this.#parts;
     const command = { ...fields, reqId: reqIdOf(no), ...(isNotified && { merchantTransId: merchantTransIdOf(no) }) };
-    for (;;) {
-      const answer = await caller.call("POST", "/v1/commands", this.#partner.apiKey, command);
-      if (answer.status === 200 || answer.status === 202) {
-        const id = String(answer.body["id"]);
-        if (isNotified) journal.accept(no, id);
-        const { code, ...taken } = await this.#ended(no, id, answer.body);
-        if (ownCodes.has(code) && !isRare(fields)) journal.decline(no, code);
-        return taken.status === "INIT" ? undefined : taken;
-      }
-      if (!repeatable.has(answer.status)) {
-        this.#refused(no, String(fields["command"]), answer);
-        return undefined;
-      }
-      if (this.#parts.isOver()) return undefined;
+    const ask = () => caller.call("POST", "/v1/commands", partner.apiKey, command);
+    let answer = await ask();
+    while (repeatable.has(answer.status)) {
+      if (parts.isOver()) return undefined;
       await caller.pause();
+      answer = await ask();
     }
+    if (answer.status !== 200 && answer.status !== 202) {
+      refused(no, String(fields["command"]), answer);
+      return undefined;
+    }
+    const id = String(answer.body["id"]);
+    if (isNotified) journal.accept(no, id);
+    const { code, ...taken } = await ended(no, id, answer.body);
+    if (ownCodes.has(code) && !isRare(fields)) journal.decline(no, code);
+    return taken.status === "INIT" ? undefined : taken;
   }
 
-  #refused(no: number, command: string, { status, body }: CallerResponse): void {
-    countRefusal(this.#parts, command, `${status} ${String(body["code"])}`);
-    this.#parts.journal.refuse(no);
-    this.#inBatch = this.#inBatch.filter((one) => one !== no);
+  function refused(no: number, command: string, { status, body }: CallerResponse): void {
+    countRefusal(parts, command, `${status} ${String(body["code"])}`);
+    journal.refuse(no);
+    inBatch = inBatch.filter((one) => one !== no);
   }
 
-  async #ended(no: number, id: string, answer: CallerResponse["body"]): Promise<Taken & { readonly code: string }> {
+  async function ended(
+    no: number,
+    id: string,
+    answer: CallerResponse["body"],
+  ): Promise<Taken & { readonly code: string }> {
     let last = answer;
-    for (let looks = 0; last["status"] === "INIT" && looks < looksMax && !this.#parts.isOver(); looks += 1) {
-      await this.#parts.caller.pause();
-      const { status, body } = await this.#parts.caller.call("GET", `/v1/transactions/${id}`, this.#partner.apiKey);
+    for (let looks = 0; last["status"] === "INIT" && looks < looksMax && !parts.isOver(); looks += 1) {
+      await caller.pause();
+      const { status, body } = await caller.call("GET", `/v1/transactions/${id}`, partner.apiKey);
       if (status === 200) last = body;
     }
     return { no, id, status: String(last["status"]), code: String(last["isoResponseCode"]) };

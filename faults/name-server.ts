@@ -12,12 +12,13 @@ export class NameServer {
   readonly #socket: Socket = createSocket("udp4");
   readonly #address: readonly number[];
   #trouble: NameServerFault | undefined;
-  #asked = 0;
+  /** Questions so far. */
+  asked = 0;
 
   constructor(address: string) {
     this.#address = address.split(".").map(Number);
     this.#socket.on("message", (query, from) => {
-      this.#asked += 1;
+      this.asked += 1;
       const answer = this.#answer(query);
       if (answer !== undefined) this.#socket.send(answer, from.port, from.address);
     });
@@ -27,11 +28,6 @@ export class NameServer {
   get at(): string {
     const { address, port } = this.#socket.address();
     return `${address}:${port}`;
-  }
-
-  /** Questions so far. */
-  get asked(): number {
-    return this.#asked;
   }
 
   async listen(): Promise<void> {

@@ -54,7 +54,7 @@ export class PostgresServer {
   readonly #programs: PostgresPrograms;
   readonly #folder: string;
   readonly #settings: Settings;
-  #port = 0;
+  port = 0;
   #child: ChildProcess | undefined;
 
   constructor(folder: string, programs: PostgresPrograms, settings: Settings) {
@@ -71,12 +71,8 @@ export class PostgresServer {
     return this.#programs.account;
   }
 
-  get port(): number {
-    return this.#port;
-  }
-
   get address(): { readonly host: string; readonly port: number } {
-    return { host: "127.0.0.1", port: this.#port };
+    return { host: "127.0.0.1", port: this.port };
   }
 
   get isRunning(): boolean {
@@ -85,7 +81,7 @@ export class PostgresServer {
 
   /** Its port, and its folder, which PostgreSQL's user can enter. */
   async prepare(): Promise<void> {
-    this.#port = await freePort();
+    this.port = await freePort();
     await mkdir(this.#folder, { recursive: true, mode: 0o755 });
     await own(this.#folder, this.account);
   }
@@ -118,7 +114,7 @@ export class PostgresServer {
   }
 
   url(database = "postgres"): string {
-    return `postgres://postgres@127.0.0.1:${this.#port}/${database}`;
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
   async query(sql: string, values: readonly unknown[] = [], database = "postgres"): Promise<Record<string, unknown>[]> {
@@ -145,7 +141,7 @@ export class PostgresServer {
   async #launch(more: Settings): Promise<boolean> {
     const log = await open(this.#log, "a");
     const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", ...this.#settings, ...more };
-    const options = settingArguments({ ...settings, port: String(this.#port) });
+    const options = settingArguments({ ...settings, port: String(this.port) });
     const child = spawn(join(this.#programs.bin, "postgres"), ["-D", this.dataDirectory, ...options], {
       ...this.account,
       cwd: "/",
@@ -183,23 +179,23 @@ const notCopied = new Set(["postmaster.pid", "postmaster.opts", "pg_wal", "pg_re
 export class PostgresCluster {
   readonly #folder: string;
   readonly #programs: PostgresPrograms;
-  #primary: PostgresServer;
+  primary: PostgresServer;
   #standby: PostgresServer | undefined;
   #made = 1;
 
   private constructor(folder: string, programs: PostgresPrograms) {
     this.#folder = folder;
     this.#programs = programs;
-    this.#primary = new PostgresServer(join(folder, "p1"), programs, loadSettings);
+    this.primary = new PostgresServer(join(folder, "p1"), programs, loadSettings);
   }
 
   static async start(folder: string, programs: PostgresPrograms, hasStandby: boolean): Promise<PostgresCluster> {
     const cluster = new PostgresCluster(folder, programs);
     try {
-      await cluster.#primary.initialise();
-      await cluster.#primary.start();
-      await cluster.#primary.query(`CREATE ROLE ${databaseName} SUPERUSER LOGIN`);
-      await cluster.#primary.query(`CREATE DATABASE ${databaseName}`);
+      await cluster.primary.initialise();
+      await cluster.primary.start();
+      await cluster.primary.query(`CREATE ROLE ${databaseName} SUPERUSER LOGIN`);
+      await cluster.primary.query(`CREATE DATABASE ${databaseName}`);
       if (hasStandby) await cluster.addStandby();
       return cluster;
     } catch (error) {
@@ -207,10 +203,6 @@ export class PostgresCluster {
       await cluster.stop();
       throw error;
     }
-  }
-
-  get primary(): PostgresServer {
-    return this.#primary;
   }
 
   /** The URL for a service that connects through a link's port. */
@@ -225,37 +217,37 @@ export class PostgresCluster {
     await standby.prepare();
     await this.#clone(standby);
     await standby.start({
-      primary_conninfo: `host=127.0.0.1 port=${this.#primary.port} user=${databaseName} application_name=standby`,
+      primary_conninfo: `host=127.0.0.1 port=${this.primary.port} user=${databaseName} application_name=standby`,
       hot_standby: "on",
     });
     this.#standby = standby;
     await this.#attached();
-    await this.#primary.query("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
-    await this.#primary.query("SELECT pg_reload_conf()");
+    await this.primary.query("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
+    await this.primary.query("SELECT pg_reload_conf()");
   }
 
   /** The primary dies, the standby takes its place. Resolves when that one takes writes, alone for now. */
   async failOver(): Promise<void> {
-    const [old, next] = [this.#primary, this.#standby];
+    const [old, next] = [this.primary, this.#standby];
     if (next === undefined) throw new Error("There is no standby to fail over to.");
     await old.kill();
     await next.query("SELECT pg_promote(true, 60)");
     await next.query("ALTER SYSTEM RESET synchronous_standby_names");
     await next.query("SELECT pg_reload_conf()");
-    this.#primary = next;
+    this.primary = next;
     this.#standby = undefined;
     await rm(old.dataDirectory, { recursive: true, force: true });
   }
 
   async stop(): Promise<void> {
     await this.#standby?.stop();
-    await this.#primary.stop();
+    await this.primary.stop();
   }
 
   async #clone(standby: PostgresServer): Promise<void> {
-    await this.#primary.session(async (client) => {
+    await this.primary.session(async (client) => {
       await client.query("SELECT pg_backup_start('faults', true)");
-      await copyTree(this.#primary.dataDirectory, standby.dataDirectory, standby.account);
+      await copyTree(this.primary.dataDirectory, standby.dataDirectory, standby.account);
       const { rows } = await client.query("SELECT labelfile FROM pg_backup_stop(false)");
       await writeFor(standby.account, join(standby.dataDirectory, "backup_label"), String(rows[0]?.labelfile));
       await writeFor(standby.account, join(standby.dataDirectory, "standby.signal"), "");
@@ -265,7 +257,7 @@ export class PostgresCluster {
   async #attached(): Promise<void> {
     const deadlineMs = performance.now() + attachedWithinMs;
     for (;;) {
-      const rows = await this.#primary.query("SELECT FROM pg_stat_replication WHERE state = 'streaming'");
+      const rows = await this.primary.query("SELECT FROM pg_stat_replication WHERE state = 'streaming'");
       if (rows.length > 0) return;
       if (performance.now() > deadlineMs) throw new Error("The standby does not follow its primary.");
       await pause(lookEveryMs);

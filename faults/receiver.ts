@@ -28,7 +28,8 @@ export class PartnersServer {
   readonly #openers: Receiver[] = [];
   readonly #modes: ReceiverMode[] = [];
   readonly #accepted: (partner: number, received: ReceivedIpn) => void;
-  #forgotten = 0;
+  /** Accepted IPNs whose answer was kept back: each comes once more. */
+  forgotten = 0;
   /** Deliveries that could not be verified. */
   readonly unauthentic: string[] = [];
 
@@ -42,11 +43,6 @@ export class PartnersServer {
 
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
-  }
-
-  /** Accepted IPNs whose answer was kept back: each comes once more. */
-  get forgotten(): number {
-    return this.#forgotten;
   }
 
   async listen(host: string): Promise<void> {
@@ -82,7 +78,7 @@ export class PartnersServer {
     if (mode === "late") await new Promise((resolve) => setTimeout(resolve, lateMs));
     this.#accepted(partner, received);
     if (mode === "forgetful") {
-      this.#forgotten += 1;
+      this.forgotten += 1;
       return void response.destroy();
     }
     response.writeHead(204).end();

@@ -2,7 +2,7 @@ import { Cleanup } from "../bench/command.ts";
 import type { InjectedFault } from "./catalogue.ts";
 import { Deployment } from "./deployment.ts";
 import { merchantTransIdOf } from "./journal.ts";
-import { FaultLoad, Pace } from "./load.ts";
+import { paceOf, startLoad } from "./load.ts";
 import type { FaultSeries } from "./plan.ts";
 import type { SeededRandom } from "./random.ts";
 import { drained, eventually, isNothingPending, type Round, runRound } from "./round.ts";
@@ -36,13 +36,9 @@ export async function runSeries(
   cleanup.add(() => own.run());
   const stage = await Deployment.build(plan.series.stage, plan.folder, random, own);
   const { caller, journal, books, operatorToken } = stage;
-  const pace = new Pace(plan.perSecond);
   const batchSize = Math.max(2, Math.round(plan.perSecond / batchesPerSecond));
-  const load = new FaultLoad(
-    stage.partners,
-    { caller, journal, books, pace, operatorToken, batchSize },
-    random.fork("load"),
-  );
+  const parts = { caller, journal, books, operatorToken, batchSize, pace: paceOf(plan.perSecond) };
+  const load = startLoad(stage.partners, parts, random.fork("load"));
   const deaths: string[] = [];
   const rounds: Round[] = [];
   for (const fault of plan.series.faults) {
