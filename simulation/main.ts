@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { exitCodeOf, wholeNumber } from "../bench/command.ts";
-import { Simulation, type SimulationResult } from "./simulation.ts";
+import { type SimulationResult, simulate } from "./simulation.ts";
 
 function describe(
   { violation, tail }: SimulationResult,
@@ -18,7 +18,7 @@ function describe(
 async function main(): Promise<number> {
   const { seed, steps, about, lines } = readOptions(process.argv.slice(2), Date.now());
   const startedMs = performance.now();
-  const result = await new Simulation({ seed, steps }).run();
+  const result = await simulate({ seed, steps });
   const tookMs = performance.now() - startedMs;
   process.stdout.write(describe(result, seed, lines, about));
   const perMinute = Math.round((result.steps / tookMs) * 60_000);

@@ -47,135 +47,119 @@ const quietAfterMs = 35_000;
 const calmMs = 70_000;
 
 /** A whole world: storms and calms in turn, until the steps are done or an invariant is broken. */
-export class Simulation {
-  readonly #world: World;
-  readonly #context: SimulationContext;
-  readonly #faults: ReturnType<typeof stormFaults>;
-  readonly #people: ReturnType<typeof simulatedOperators>;
-  readonly #steps: number;
-  #away: { readonly home: number; readonly untilMs: number } | undefined;
+export async function simulate({ seed, steps, faults: kind = "all" }: SimulationOptions): Promise<SimulationResult> {
+  const world = new World(seed);
+  const { agenda, random } = world;
+  const isAlone = kind === "leases";
+  const plan = { ...planOf(world), ...(isAlone && { services: 1 }) };
+  const merchants = Array.from({ length: plan.merchants }, (_, number) => new Merchant(number, random));
+  const database = new SimulatedDatabase(world);
+  const tables = new Tables(merchants, () => world.nowMs);
+  const instances = new Set<Instance>();
+  const checks = checksOf({ world, plan, tables, database, instances });
+  const homeLines = Array.from({ length: plan.homes }, () => new Line());
+  const notifications = new SimulatedNotifications(world, instances);
+  const parts = { world, plan, database, tables, notifications, checks, faults: kind, instances, homeLines };
+  const context: SimulationContext = { ...parts, isStormy: false, loadFactor: 1 };
+  const chains = commandChains(world, tables);
+  const services = Array.from(
+    { length: plan.services },
+    (_, number) => new SimulatedProcess(context, chains, `p${number}`),
+  );
+  const faults = stormFaults(context, services);
+  const people = simulatedOperators(context);
+  let away: { readonly home: number; readonly untilMs: number } | undefined;
+  if (isAlone) startReaper();
+  for (const service of services) agenda.after(random.between(0, 2_000), () => service.start());
 
-  constructor({ seed, steps, faults = "all" }: SimulationOptions) {
-    const world = new World(seed);
-    const isAlone = faults === "leases";
-    const plan = { ...planOf(world), ...(isAlone && { services: 1 }) };
-    const merchants = Array.from({ length: plan.merchants }, (_, number) => new Merchant(number, world.random));
-    const database = new SimulatedDatabase(world);
-    const tables = new Tables(merchants, () => world.nowMs);
-    const instances = new Set<Instance>();
-    const checks = checksOf({ world, plan, tables, database, instances });
-    const homeLines = Array.from({ length: plan.homes }, () => new Line());
-    const notifications = new SimulatedNotifications(world, instances);
-    const parts = { world, plan, database, tables, notifications, checks, faults, instances, homeLines };
-    this.#context = { ...parts, isStormy: false, loadFactor: 1 };
-    const chains = commandChains(world, tables);
-    const services = Array.from(
-      { length: plan.services },
-      (_, number) => new SimulatedProcess(this.#context, chains, `p${number}`),
-    );
-    this.#world = world;
-    this.#steps = steps;
-    this.#faults = stormFaults(this.#context, services);
-    this.#people = simulatedOperators(this.#context);
-    if (isAlone) this.#startReaper();
-    for (const service of services) world.agenda.after(world.random.between(0, 2_000), () => service.start());
-  }
-
-  async run(): Promise<SimulationResult> {
-    const onRejection = (error: unknown) => this.#world.broke(error);
-    process.on("unhandledRejection", onRejection);
-    try {
-      this.#people.start();
-      this.#world.agenda.after(12_000, () => this.#storm());
-      while (this.#world.steps < this.#steps && this.#world.violation === undefined && this.#world.step()) {
-        // Everything that follows from this event in the turn of the event loop.
-        await setImmediate();
-        this.#context.checks.afterStep();
-      }
-    } finally {
-      process.off("unhandledRejection", onRejection);
+  const onRejection = (error: unknown) => world.broke(error);
+  process.on("unhandledRejection", onRejection);
+  try {
+    people.start();
+    agenda.after(12_000, () => storm());
+    while (world.steps < steps && world.violation === undefined && world.step()) {
+      // Everything that follows from this event in the turn of the event loop.
+      await setImmediate();
+      checks.afterStep();
     }
-    const { steps, violation, nowMs: simulatedMs } = this.#world;
-    return { steps, simulatedMs, violation, tail: (lines, about) => this.#world.tail(lines, about) };
+  } finally {
+    process.off("unhandledRejection", onRejection);
   }
+  const { violation, nowMs: simulatedMs } = world;
+  return { steps: world.steps, simulatedMs, violation, tail: (lines, about) => world.tail(lines, about) };
 
   /** A process that delivers nothing: its lease deletes those of the dead. */
-  #startReaper(): void {
-    const loop = new EventLoop(this.#world, "reaper", this.#context.plan.drift);
+  function startReaper(): void {
+    const loop = new EventLoop(world, "reaper", plan.drift);
     const { clock, timers } = loop;
-    const store = new SimulatedLeases(new Session(this.#context, loop, new Line()), () => undefined);
-    const onTrouble = (error: unknown) => this.#world.broke(error);
+    const store = new SimulatedLeases(new Session(context, loop, new Line()), () => undefined);
+    const onTrouble = (error: unknown) => world.broke(error);
     new Lease({ store, clock, timers, onTrouble }).start().catch(onTrouble);
   }
 
-  #storm(): void {
-    const { random, agenda } = this.#world;
-    this.#world.note("storm");
-    this.#context.isStormy = true;
-    this.#context.loadFactor = random.pick([0.3, 1, 1, 2]);
-    this.#faults.go();
-    agenda.after(random.between(15_000, 60_000), () => this.#calm());
+  function storm(): void {
+    world.note("storm");
+    context.isStormy = true;
+    context.loadFactor = random.pick([0.3, 1, 1, 2]);
+    faults.go();
+    agenda.after(random.between(15_000, 60_000), () => calm());
   }
 
-  #calm(): void {
-    const { agenda, random } = this.#world;
-    this.#world.note("calm");
-    this.#context.isStormy = false;
-    this.#context.loadFactor = 0.2;
-    this.#faults.heal();
-    this.#people.settle();
-    agenda.after(100, () => this.#faults.heal());
-    const isAlone = this.#context.faults === "leases";
+  function calm(): void {
+    world.note("calm");
+    context.isStormy = false;
+    context.loadFactor = 0.2;
+    faults.heal();
+    people.settle();
+    agenda.after(100, () => faults.heal());
     const fault = isAlone ? "none" : random.pick(["none", "none", "beats", "home"]);
     const atMs = random.between(200, 2_000);
-    if (fault === "home" && this.#context.plan.homes > 1)
+    if (fault === "home" && plan.homes > 1)
       agenda.after(atMs, () => {
-        this.#away = this.#faults.breakHome(awayForMs);
+        away = faults.breakHome(awayForMs);
       });
     // A worker that is fit again gets its share, a few shards a second.
     const healedMs = fault === "beats" ? atMs + brokenForMs : 0;
-    if (fault === "beats") agenda.after(atMs, () => this.#ask(() => this.#breakAllButBeats()));
+    if (fault === "beats") agenda.after(atMs, () => ask(() => breakAllButBeats()));
     else {
       const lastFaultMs = fault === "home" ? atMs : 0;
-      const checkAll = () => checkAllOwned(this.#context);
-      agenda.after(lastFaultMs + this.#byDrift(ownedWithinMs) + 100, () => this.#ask(checkAll));
+      const checkAll = () => checkAllOwned(context);
+      agenda.after(lastFaultMs + byDrift(ownedWithinMs) + 100, () => ask(checkAll));
     }
-    const checkEven = () => checkEvenlyOwned(this.#context);
-    agenda.after(healedMs + evenWithinMs + 100, () => this.#ask(checkEven));
+    const checkEven = () => checkEvenlyOwned(context);
+    agenda.after(healedMs + evenWithinMs + 100, () => ask(checkEven));
     const endMs = healedMs + calmMs;
-    agenda.after(endMs - 1_000, () => this.#ask(() => checkBehindBlocked(this.#context)));
+    agenda.after(endMs - 1_000, () => ask(() => checkBehindBlocked(context)));
     agenda.after(healedMs + quietAfterMs, () => {
-      this.#context.loadFactor = 0;
+      context.loadFactor = 0;
     });
     for (let ms = 20_000; ms < endMs; ms += 1_000)
-      agenda.after(ms, () => this.#ask(() => this.#checkProgress(ms < healedMs + restsWithinMs)));
-    agenda.after(endMs, () => this.#storm());
+      agenda.after(ms, () => ask(() => checkCalm(ms < healedMs + restsWithinMs)));
+    agenda.after(endMs, () => storm());
   }
 
   /** The one fault of a calm. */
-  #breakAllButBeats(): void {
-    const service = this.#faults.breakAllButBeats(brokenForMs);
-    const { attemptTimeoutMs } = this.#context.plan;
-    this.#world.agenda.after(this.#byDrift(givenUpWithinMs + attemptTimeoutMs), () =>
-      this.#ask(() => checkAllOwned(this.#context, service.instance?.lease.current())),
+  function breakAllButBeats(): void {
+    const service = faults.breakAllButBeats(brokenForMs);
+    const { attemptTimeoutMs } = plan;
+    agenda.after(byDrift(givenUpWithinMs + attemptTimeoutMs), () =>
+      ask(() => checkAllOwned(context, service.instance?.lease.current())),
     );
   }
 
-  #byDrift(ms: number): number {
-    return this.#context.plan.drift === largestDrift ? ms + laterByDriftMs : ms;
+  function byDrift(ms: number): number {
+    return plan.drift === largestDrift ? ms + laterByDriftMs : ms;
   }
 
-  #ask(check: () => void): void {
-    if (!this.#context.isStormy) check();
+  function ask(check: () => void): void {
+    if (!context.isStormy) check();
   }
 
-  #checkProgress(mayRest: boolean): void {
-    const { checks, instances } = this.#context;
-    const { home, untilMs } = this.#away ?? { home: -1, untilMs: 0 };
+  function checkCalm(mayRest: boolean): void {
+    const { home, untilMs } = away ?? { home: -1, untilMs: 0 };
     const isAway = ({ shard }: Merchant) =>
-      homeOf(shard, this.#context.plan.homes) === home &&
-      this.#world.nowMs < untilMs + caughtUpWithinMs + this.#context.plan.attemptTimeoutMs;
-    checkProgress(this.#context, isAway, mayRest);
+      homeOf(shard, plan.homes) === home && world.nowMs < untilMs + caughtUpWithinMs + plan.attemptTimeoutMs;
+    checkProgress(context, isAway, mayRest);
     for (const worker of instances) checks.sweeps.check(worker);
   }
 }

@@ -210,7 +210,7 @@ const delayMs = 50;
  * was claimed they are rate × t, and one: the owner before may have used the bucket.
  */
 /** @param drift the share by which clocks are too fast or too slow */
-export function rateCheck(drift: number) {
+function rateCheck(drift: number) {
   const buckets = new Map<PartnerId, Bucket>();
   const ownedShards = new Map<PartnerId, Claim & { count: number }>();
   const pace = 1 + drift + paceSlack;

@@ -69,27 +69,19 @@ export class Session {
 }
 
 /** The ways of one process to the homes. Each statement is about the partners of one home. */
-export class HomeSessions {
-  readonly all: readonly Session[];
-  readonly database: SimulatedDatabase;
-  readonly tables: Tables;
-  readonly #world: World;
-
-  constructor(context: Pick<Session, "database" | "tables"> & { readonly world: World }, all: readonly Session[]) {
-    this.all = all;
-    this.database = context.database;
-    this.tables = context.tables;
-    this.#world = context.world;
-  }
-
-  about(shards: readonly number[]): Session {
-    const asked = new Set(shards.map((shard) => homeOf(shard, this.all.length)));
-    if (asked.size > 1) this.#world.violated(0, `a statement is about ${asked.size} homes`);
+export function homeSessions({ database, tables, world }: HomesContext, all: readonly Session[]) {
+  const about = (shards: readonly number[]): Session => {
+    const asked = new Set(shards.map((shard) => homeOf(shard, all.length)));
+    if (asked.size > 1) world.violated(0, `a statement is about ${asked.size} homes`);
     const [first = 0] = asked;
     // Every shard has one.
-    return this.all[first] as Session;
-  }
+    return all[first] as Session;
+  };
+  return { all, database, tables, about };
 }
+
+type HomesContext = Pick<Session, "database" | "tables"> & { readonly world: World };
+export type HomeSessions = ReturnType<typeof homeSessions>;
 
 const manyRows = 8;
 const lockTimeoutMs = 1_000;

@@ -8,7 +8,7 @@ import { homeOf, type LeaseId, type PartnerId, shardOf } from "../../packages/se
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
 import type { SimulationContext } from "../context.ts";
 import { simulatedCircuits } from "../database/circuits.ts";
-import { HomeSessions, Line, Session, SimulatedFailure } from "../database/database.ts";
+import { homeSessions, Line, Session, SimulatedFailure } from "../database/database.ts";
 import { OutcomeCommits, SimulatedDeliveries } from "../database/deliveries.ts";
 import { SimulatedLeases, SimulatedShards } from "../database/shards.ts";
 import { type SimulatedPartners, simulatedPartners } from "../outside/merchant.ts";
@@ -43,7 +43,7 @@ export class Instance {
     const session = new Session(context, loop, line);
     const beats = new Session(context, loop, beatLine);
     const lines = context.homeLines.map((home) => new Line([line, home]));
-    const homes = new HomeSessions(
+    const homes = homeSessions(
       context,
       lines.map((one) => new Session(context, loop, one)),
     );
