@@ -25,6 +25,13 @@ import {
   wholeNumber,
 } from "./kinds.ts";
 
+const port = wholeNumber(1, 65_535);
+const milliseconds = (min: number, max: number) => wholeNumber(min, max, "milliseconds");
+const seconds = (min: number, max: number) => wholeNumber(min, max, "seconds");
+const days = (min: number, max: number) => wholeNumber(min, max, "days");
+const perMinute = (unit: string) => wholeNumber(1, 100_000_000, unit);
+const mebibyte = 1_024 * 1_024;
+
 /** Every setting. `Config`, the errors at startup and the reference page are derived from this list. */
 export const settings = {
   ...section("Listeners", {
@@ -32,16 +39,12 @@ export const settings = {
       "Address on which `paybell serve` listens; `::` listens on IPv6 too. The sandbox listens on 127.0.0.1 and ::1 " +
         "only.",
     ),
-    port: setting("PAYBELL_PORT", wholeNumber(1, 65_535), 7420).means(
-      "Port on which the service listens for partners.",
-    ),
+    port: setting("PAYBELL_PORT", port, 7420).means("Port on which the service listens for partners."),
     operatorHost: setting("PAYBELL_OPERATOR_HOST", text, "127.0.0.1").means(
       "Address on which `paybell serve` listens for operators: only there are the operator API, `/metrics` and " +
         "`/readyz`. The sandbox serves them on its only port.",
     ),
-    operatorPort: setting("PAYBELL_OPERATOR_PORT", wholeNumber(1, 65_535), 7421).means(
-      "Port of the operators' listener.",
-    ),
+    operatorPort: setting("PAYBELL_OPERATOR_PORT", port, 7421).means("Port of the operators' listener."),
     operatorAddresses: setting("PAYBELL_OPERATOR_ADDRESSES", addressRanges, ["127.0.0.0/8", "::1/128"]).means(
       "Addresses that may call the operators' listener.",
     ),
@@ -54,7 +57,7 @@ export const settings = {
       "Proxies whose X-Forwarded-For names the caller. Not set: the caller is the connected address, whatever a " +
         "header says.",
     ),
-    stopNoticeMs: setting("PAYBELL_STOP_NOTICE_MS", wholeNumber(0, 120_000, "milliseconds"), 3_000).means(
+    stopNoticeMs: setting("PAYBELL_STOP_NOTICE_MS", milliseconds(0, 120_000), 3_000).means(
       "How long a stopping instance still accepts commands while /healthz and /readyz answer 503: the time that your " +
         "proxies take to notice.",
     ),
@@ -64,51 +67,39 @@ export const settings = {
       "Maximum connections of callers. A further one closes the one that has waited longest for a request or for the " +
         "rest of one. At most a quarter of them may be requests that wait for a partner's next notification.",
     ),
-    headersTimeoutMs: setting("PAYBELL_HEADERS_TIMEOUT_MS", wholeNumber(100, 600_000, "milliseconds"), 10_000).means(
+    headersTimeoutMs: setting("PAYBELL_HEADERS_TIMEOUT_MS", milliseconds(100, 600_000), 10_000).means(
       "How long a caller may take to send the headers of a request.",
     ),
-    requestTimeoutMs: setting("PAYBELL_REQUEST_TIMEOUT_MS", wholeNumber(100, 600_000, "milliseconds"), 30_000).means(
+    requestTimeoutMs: setting("PAYBELL_REQUEST_TIMEOUT_MS", milliseconds(100, 600_000), 30_000).means(
       "How long a caller may take to send a whole request, including its body.",
     ),
-    keepAliveTimeoutMs: setting(
-      "PAYBELL_KEEP_ALIVE_TIMEOUT_MS",
-      wholeNumber(1_000, 600_000, "milliseconds"),
-      72_000,
-    ).means(
+    keepAliveTimeoutMs: setting("PAYBELL_KEEP_ALIVE_TIMEOUT_MS", milliseconds(1_000, 600_000), 72_000).means(
       "How long an idle connection stays open. It must be longer than in the proxy in front, or the proxy may send a " +
         "request into a connection that closes.",
     ),
-    answerTimeoutMs: setting("PAYBELL_ANSWER_TIMEOUT_MS", wholeNumber(100, 3_600_000, "milliseconds"), 60_000).means(
+    answerTimeoutMs: setting("PAYBELL_ANSWER_TIMEOUT_MS", milliseconds(100, 3_600_000), 60_000).means(
       "How long a caller may take to read an answer. Then the connection is closed.",
     ),
     unreadBytesMax: setting(
       "PAYBELL_UNREAD_BYTES_MAX",
-      wholeNumber(1_048_576, 17_179_869_184, "bytes"),
-      64 * 1024 * 1024,
+      wholeNumber(mebibyte, 16_384 * mebibyte, "bytes"),
+      64 * mebibyte,
     ).means(
       "Maximum of answers that callers have not read yet, in total. Beyond it, connections of the caller with the " +
         "most are closed, the longest unread ones first.",
     ),
-    partnerRequestsPerMinute: setting(
-      "PAYBELL_PARTNER_REQUESTS_PER_MINUTE",
-      wholeNumber(1, 100_000_000, "requests"),
-      600_000,
-    ).means("Requests of one partner to one instance per minute. Further requests are answered 429."),
+    partnerRequestsPerMinute: setting("PAYBELL_PARTNER_REQUESTS_PER_MINUTE", perMinute("requests"), 600_000).means(
+      "Requests of one partner to one instance per minute. Further requests are answered 429.",
+    ),
     partnerPullsPerMinute: setting(
       "PAYBELL_PARTNER_PULLS_PER_MINUTE",
       wholeNumber(100, 100_000_000, "pages of 50 notifications"),
       6_000,
     ).means("Of these requests, pages of notifications. A page of 500 counts as ten."),
-    partnerAsyncPerMinute: setting(
-      "PAYBELL_PARTNER_ASYNC_PER_MINUTE",
-      wholeNumber(1, 100_000_000, "commands"),
-      60_000,
-    ).means("Of these requests, commands with `Prefer: respond-async`."),
-    partnerRedeliveriesPerMinute: setting(
-      "PAYBELL_PARTNER_REDELIVERIES_PER_MINUTE",
-      wholeNumber(1, 100_000_000, "requests"),
-      600,
-    ).means(
+    partnerAsyncPerMinute: setting("PAYBELL_PARTNER_ASYNC_PER_MINUTE", perMinute("commands"), 60_000).means(
+      "Of these requests, commands with `Prefer: respond-async`.",
+    ),
+    partnerRedeliveriesPerMinute: setting("PAYBELL_PARTNER_REDELIVERIES_PER_MINUTE", perMinute("requests"), 600).means(
       "Of these requests, those that change something and are no commands: redeliveries, test notifications, tests and " +
         "manual closings of endpoints, and changes of keys and of callback URLs.",
     ),
@@ -117,7 +108,7 @@ export const settings = {
         "what it asks. Making its pages of notifications may take as much again. Beyond it, its requests wait for up to " +
         "a second, and then are answered 429. The work of a command that runs does not count.",
     ),
-    anonymousPerMinute: setting("PAYBELL_ANONYMOUS_PER_MINUTE", wholeNumber(1, 100_000_000, "requests"), 6_000).means(
+    anonymousPerMinute: setting("PAYBELL_ANONYMOUS_PER_MINUTE", perMinute("requests"), 6_000).means(
       "Requests without a key from one address (IPv6: one /64) per minute: health, metrics, documents. Each 16 KiB of " +
         "an answer count as one more.",
     ),
@@ -269,7 +260,7 @@ export const settings = {
     acquirerKeyEncryptionKey: secret("PAYBELL_ACQUIRER_KEY_ENCRYPTION_KEY", keyInHex([16, 24, 32])).means(
       "Key under which the host encrypts new MAC keys, if the profile says that it sends them over the link.",
     ),
-    acquirerTimeoutMs: setting("PAYBELL_ACQUIRER_TIMEOUT_MS", wholeNumber(100, 600_000, "milliseconds"), 30_000).means(
+    acquirerTimeoutMs: setting("PAYBELL_ACQUIRER_TIMEOUT_MS", milliseconds(100, 600_000), 30_000).means(
       "How long the acquirer may take to answer before the command ends as ERROR 68 and is reversed.",
     ),
     clearingFolder: setting("PAYBELL_CLEARING_FOLDER", text).means(
@@ -280,14 +271,14 @@ export const settings = {
       "How many terminals a partner with `terminals: open` may use without a registration. The first command on a " +
         "further one is refused (409 `too_many_terminals`).",
     ),
-    preAuthDays: setting("PAYBELL_PREAUTH_DAYS", wholeNumber(1, 365, "days"), 30).means(
+    preAuthDays: setting("PAYBELL_PREAUTH_DAYS", days(1, 365), 30).means(
       "How long a PreAuth can be completed. It can be voided at any time, but after these days its card is deleted: a " +
         "host that wants the card again may refuse the Void.",
     ),
-    simulatorLatencyMs: setting("PAYBELL_SIMULATOR_LATENCY_MS", wholeNumber(0, 600_000, "milliseconds"), 0).means(
+    simulatorLatencyMs: setting("PAYBELL_SIMULATOR_LATENCY_MS", milliseconds(0, 600_000), 0).means(
       "The time that the simulated acquirer takes for each answer.",
     ),
-    simulatorLateByMs: setting("PAYBELL_SIMULATOR_LATE_BY_MS", wholeNumber(1, 600_000, "milliseconds"), 1_000).means(
+    simulatorLateByMs: setting("PAYBELL_SIMULATOR_LATE_BY_MS", milliseconds(1, 600_000), 1_000).means(
       "How long after the acquirer's time-out the answer to `tok_late` comes.",
     ),
     simulatorOutage: setting("PAYBELL_SIMULATOR_OUTAGE", oneOf(["none", "not_sent", "no_answer"]), "none").means(
@@ -357,16 +348,16 @@ export const settings = {
     ),
     bytesInFlightMax: setting(
       "PAYBELL_BYTES_IN_FLIGHT_MAX",
-      wholeNumber(8 * 1024 * 1024, 16 * 1024 * 1024 * 1024, "bytes"),
-      64 * 1024 * 1024,
+      wholeNumber(8 * mebibyte, 16_384 * mebibyte, "bytes"),
+      64 * mebibyte,
     ).means("Maximum content of all callbacks in flight of one process."),
-    attemptTimeoutMs: setting("PAYBELL_ATTEMPT_TIMEOUT_MS", wholeNumber(100, 600_000, "milliseconds"), 15_000).means(
+    attemptTimeoutMs: setting("PAYBELL_ATTEMPT_TIMEOUT_MS", milliseconds(100, 600_000), 15_000).means(
       "How long one callback may take in total.",
     ),
-    connectTimeoutMs: setting("PAYBELL_CONNECT_TIMEOUT_MS", wholeNumber(50, 600_000, "milliseconds"), 5_000).means(
+    connectTimeoutMs: setting("PAYBELL_CONNECT_TIMEOUT_MS", milliseconds(50, 600_000), 5_000).means(
       "How long connecting may take, including TLS.",
     ),
-    drainTimeoutMs: setting("PAYBELL_DRAIN_TIMEOUT_MS", wholeNumber(0, 600_000, "milliseconds"), 25_000).means(
+    drainTimeoutMs: setting("PAYBELL_DRAIN_TIMEOUT_MS", milliseconds(0, 600_000), 25_000).means(
       "How long a stop waits for callbacks in flight. Unfinished ones are taken over by another instance, or at the " +
         "next start.",
     ),
@@ -384,18 +375,16 @@ export const settings = {
     ),
   }),
   ...section("Retention", {
-    auditDays: setting("PAYBELL_AUDIT_DAYS", wholeNumber(90, 36_500, "days"), 1_095).means(
-      "How long entries of the audit are kept.",
-    ),
-    historyDays: setting("PAYBELL_HISTORY_DAYS", wholeNumber(8, 36_500, "days"), 90).means(
+    auditDays: setting("PAYBELL_AUDIT_DAYS", days(90, 36_500), 1_095).means("How long entries of the audit are kept."),
+    historyDays: setting("PAYBELL_HISTORY_DAYS", days(8, 36_500), 90).means(
       "How long notifications and their attempts are kept: at least 7 days longer than a partner's retry schedule " +
         "lasts. A notification that is still pending then is parked, and parked ones are kept whatever their age.",
     ),
-    proofDays: setting("PAYBELL_PROOF_DAYS", wholeNumber(8, 36_500, "days"), 1_095).means(
+    proofDays: setting("PAYBELL_PROOF_DAYS", days(8, 36_500), 1_095).means(
       "How long it can be proved that a notification was accepted: a short record of it is kept after its history was " +
         "dropped.",
     ),
-    ledgerDays: setting("PAYBELL_LEDGER_DAYS", wholeNumber(8, 36_500, "days"), 400).means(
+    ledgerDays: setting("PAYBELL_LEDGER_DAYS", days(8, 36_500), 400).means(
       "How long transactions, their batches, and the reqIds that make a command idempotent are kept. A transaction " +
         "that is in flight, in doubt or in an open batch, or whose notification is pending or parked, is kept " +
         "whatever its age, and so is its chain.",
@@ -428,15 +417,13 @@ export const settings = {
     alertMailTo: setting("PAYBELL_ALERT_MAIL_TO", listOf(text, "mail addresses", 50), []).means(
       "Who gets the mails; required with PAYBELL_ALERT_MAIL_URL.",
     ),
-    alertQuietS: setting("PAYBELL_ALERT_QUIET_SECONDS", wholeNumber(0, 86_400, "seconds"), 300).means(
+    alertQuietS: setting("PAYBELL_ALERT_QUIET_SECONDS", seconds(0, 86_400), 300).means(
       "After an alert was sent, others of its kind wait this long, and are sent as one, with their number. 0: each is " +
         "sent separately.",
     ),
-    oldestPendingAlertS: setting(
-      "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",
-      wholeNumber(10, 2_592_000, "seconds"),
-      600,
-    ).means("Age of the oldest pending notification at which the operator is alerted, once an hour."),
+    oldestPendingAlertS: setting("PAYBELL_OLDEST_PENDING_ALERT_SECONDS", seconds(10, 2_592_000), 600).means(
+      "Age of the oldest pending notification at which the operator is alerted, once an hour.",
+    ),
   }),
   ...section("Logs, metrics and traces", {
     tracesEndpoint: secret("OTEL_EXPORTER_OTLP_ENDPOINT", httpUrl).means(

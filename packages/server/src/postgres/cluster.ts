@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, DatabaseError } from "pg";
+import { z } from "zod";
 import { type Binaries, majorOf } from "./binaries.ts";
 import { type DataLocation, socketPort } from "./location.ts";
 import { runTool } from "./process.ts";
@@ -95,7 +96,8 @@ const databaseRoles = {
 
 type RoleKey = keyof typeof databaseRoles;
 
-export type Passwords = Readonly<Record<RoleKey, string>>;
+const passwordsShape = z.object({ superuser: z.string(), owner: z.string(), service: z.string() });
+export type Passwords = Readonly<z.infer<typeof passwordsShape>>;
 
 const fileName = "postgres-passwords.json";
 
@@ -120,14 +122,11 @@ export async function keptPasswords(home: string, dataDirectory: string): Promis
 
 function readPasswords(text: string, path: string): Passwords {
   try {
-    const { superuser, owner, service } = JSON.parse(text) as Record<RoleKey, unknown>;
-    if (typeof superuser === "string" && typeof owner === "string" && typeof service === "string") {
-      return { superuser, owner, service };
-    }
+    return passwordsShape.parse(JSON.parse(text));
   } catch {
     // JSON.parse quotes what it read: a password must not get into an error.
+    throw passwordsMissing(path, "cannot be read");
   }
-  throw passwordsMissing(path, "cannot be read");
 }
 
 function passwordsMissing(path: string, what: string): PostgresStartError {

@@ -97,11 +97,8 @@ async function run(
     stopping ??= stopPostmaster(postmaster, log, stopTimeoutMs).then(() => lock.release());
     return stopping;
   };
-  const died = new Promise<string>((resolve) => {
-    void postmaster.gone.then(async () => {
-      if (stopping === undefined) resolve(await logTail(logPath));
-    });
-  });
+  const never = new Promise<string>(() => undefined);
+  const died = postmaster.gone.then(() => (stopping === undefined ? logTail(logPath) : never));
   const { pid, socketDirectory } = postmaster;
   try {
     const version = await ensureDatabase(socketDirectory, passwords, home);

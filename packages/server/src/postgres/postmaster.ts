@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { open, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -75,15 +76,13 @@ async function launchOnce(options: LaunchOptions, socketDirectory: string): Prom
   );
   let failure: Error | undefined;
   let isGone = false;
-  const gone = new Promise<void>((resolve) => {
-    child.once("exit", () => resolve());
-    child.once("error", (error) => {
+  const gone = once(child, "exit")
+    .catch((error: Error) => {
       failure = error;
-      resolve();
+    })
+    .then(() => {
+      isGone = true;
     });
-  }).then(() => {
-    isGone = true;
-  });
   // The service stays alive by its own work; a program that merely forgot to stop PostgreSQL can still end.
   child.unref();
   await file.close();
@@ -176,13 +175,10 @@ export async function stopOrphan(
     if (await isRunning()) process.kill(pid, name);
   };
   // It is not our child, so nobody tells us of its end.
-  const gone = new Promise<void>((resolve) => {
-    const timer = setInterval(async () => {
-      if (await isRunning()) return;
-      clearInterval(timer);
-      resolve();
-    }, orphanCheckEveryMs).unref();
-  });
+  const watch = async () => {
+    while (await isRunning()) await pause(orphanCheckEveryMs, undefined, { ref: false });
+  };
+  const gone = watch();
   if (await stopPostmaster({ pid, socketDirectory, signal, gone }, log, stopTimeoutMs)) return;
   throw new PostgresStartError(
     "orphan_unresponsive",

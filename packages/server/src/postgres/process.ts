@@ -1,5 +1,7 @@
 import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 
 /** The operating system's user that PostgreSQL runs as, when we are root and it may not be. */
@@ -32,25 +34,19 @@ export interface ToolResult {
   readonly output: string;
 }
 
-const outputCharsMax = 64 * 1024;
-
 /** Runs a program to its end, as `account` (then without any supplementary group), with the clean environment. */
-export function runTool(program: string, args: readonly string[], account: Account | undefined): Promise<ToolResult> {
-  return new Promise((resolve) => {
-    const child = spawn(program, args, {
-      env: cleanEnvironment(),
-      cwd: "/",
-      stdio: ["ignore", "pipe", "pipe"],
-      detached: true,
-      ...account,
-    });
-    let output = "";
-    const collect = (chunk: Buffer) => {
-      output = (output + chunk.toString("utf8")).slice(-outputCharsMax);
-    };
-    child.stdout.on("data", collect);
-    child.stderr.on("data", collect);
-    child.once("error", (error) => resolve({ exitCode: undefined, output: `${output}${error.message}` }));
-    child.once("close", (exitCode) => resolve({ exitCode: exitCode ?? undefined, output }));
-  });
+export async function runTool(
+  program: string,
+  args: readonly string[],
+  account: Account | undefined,
+): Promise<ToolResult> {
+  const options = { env: cleanEnvironment(), cwd: "/", detached: true, ...account };
+  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  const [output, errors] = [text(child.stdout), text(child.stderr)];
+  try {
+    const [exitCode] = (await once(child, "close")) as [number | null];
+    return { exitCode: exitCode ?? undefined, output: (await output) + (await errors) };
+  } catch (error) {
+    return { exitCode: undefined, output: (error as Error).message };
+  }
 }
