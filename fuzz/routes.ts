@@ -27,7 +27,7 @@ export async function fuzzRoutes({ seed, casesMax, durationMs }: FuzzOptions): P
   const random = seeded(seed).next;
   const document = await openApiDocument();
   const routes = operationsOf(document).filter(({ operationId }) => !left.has(operationId));
-  const values = new SchemaValues(document, random);
+  const exampleOf = schemaValues(document, random);
   const service = await new HttpTestService({ env: unlimited }).listen();
   const startedMs = performance.now();
   let cases = 0;
@@ -35,7 +35,7 @@ export async function fuzzRoutes({ seed, casesMax, durationMs }: FuzzOptions): P
   try {
     while (cases < casesMax && performance.now() - startedMs < durationMs) {
       const route = routes[cases % routes.length] as DocumentedOperation;
-      const { path, headers, body, isStorable } = requestOf(route, values, random);
+      const { path, headers, body, isStorable } = requestOf(route, exampleOf, random);
       cases += 1;
       const { status, text } = await service.call(route.method, path, {
         headers: { "content-type": "application/json", ...headers },
@@ -63,21 +63,21 @@ const unlimited = {
 
 function requestOf(
   { path, parameters = [], requestBody }: DocumentedOperation,
-  values: SchemaValues,
+  exampleOf: (schema: Schema) => unknown,
   random: () => number,
 ) {
   let filled = path;
   const query: string[] = [];
   const headers: Record<string, string> = {};
   for (const { name, in: place, required = false, schema } of parameters) {
-    const text = textOf(values.of(schema));
+    const text = textOf(exampleOf(schema));
     if (place === "path") filled = filled.replace(`{${name}}`, encoded(text === "" ? "x" : text));
     else if (place === "header") headers[name] = text.replace(/[^\x20-\x7e]/g, "?");
     // A pull that waits would be answered only when something comes.
     else if (name !== "wait" && (required || random() < 0.4)) query.push(`${name}=${encoded(text)}`);
   }
   const schema = requestBody?.content["application/json"]?.schema;
-  const body = schema === undefined ? undefined : JSON.stringify(values.of(schema));
+  const body = schema === undefined ? undefined : JSON.stringify(exampleOf(schema));
   const url = query.length === 0 ? filled : `${filled}?${query.join("&")}`;
   const isStorable = !url.includes("%00") && (body === undefined || unsendableTexts(JSON.parse(body)).length === 0);
   return { path: url, headers, body, isStorable };
@@ -96,81 +96,47 @@ function encoded(text: string): string {
 }
 
 const odd: readonly unknown[] = [
-  ...[
-    null,
-    true,
-    0,
-    -1,
-    1.5,
-    1e308,
-    2 ** 53,
-    "",
-    " ",
-    "\0",
-    "a\0b",
-    "\ud800",
-    "a\ud800",
-    "😀",
-    "'",
-    "%00",
-    "../..",
-    "A".repeat(3_000),
-  ],
-  ...[[], {}, [[[]]], { __proto__: 1 }, "4111111111111111", "01a201e6-1bf7-73ed-8aa6-cf91ed000000", "2026-02-30", -0],
+  ...[null, true, 0, -1, 1.5, 1e308, 2 ** 53, -0, [], {}, [[[]]], { __proto__: 1 }],
+  ...["", " ", "\0", "a\0b", "\ud800", "a\ud800", "😀", "'", "%00", "../..", "A".repeat(3_000)],
+  ...["4111111111111111", "01a201e6-1bf7-73ed-8aa6-cf91ed000000", "2026-02-30"],
 ];
 const depthMax = 6;
 const oddShare = 0.12;
 
 /** Values that a schema describes, and now and then one that it does not. */
-class SchemaValues {
-  readonly #schemas: OpenApiDocument["components"]["schemas"];
-  readonly #random: () => number;
+function schemaValues({ components: { schemas } }: OpenApiDocument, random: () => number) {
+  const one = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)];
+  const below = (schema: Schema, depth: number) => exampleOf(schema, depth + 1);
+  return (schema: Schema) => exampleOf(schema, 0);
 
-  constructor({ components }: OpenApiDocument, random: () => number) {
-    this.#schemas = components.schemas;
-    this.#random = random;
-  }
-
-  odd(): unknown {
-    return this.#one(odd);
-  }
-
-  of(given: Schema, depth = 0): unknown {
-    if (this.#random() < oddShare || depth > depthMax) return this.odd();
-    const schema = resolved(given, this.#schemas);
+  function exampleOf(given: Schema, depth: number): unknown {
+    if (random() < oddShare || depth > depthMax) return one(odd);
+    const schema = resolved(given, schemas);
     const choices = (schema["anyOf"] ?? schema["oneOf"]) as readonly Schema[] | undefined;
-    if (choices !== undefined) return this.of(this.#one(choices) ?? {}, depth + 1);
+    if (choices !== undefined) return below(one(choices) ?? {}, depth);
     if (schema["const"] !== undefined) return schema["const"];
-    if (Array.isArray(schema["enum"])) return this.#one(schema["enum"]);
-    const { type } = schema;
-    const kind = Array.isArray(type) ? this.#one(type) : type;
-    if (kind === "object") return this.#object(schema, depth);
-    if (kind === "array") return this.#array(schema, depth);
-    if (kind === "integer" || kind === "number") return Math.floor(this.#random() * 2_000) - 10;
-    if (kind === "boolean") return this.#random() < 0.5;
-    return kind === "null" ? null : this.#text(schema);
+    if (Array.isArray(schema["enum"])) return one(schema["enum"]);
+    const { type, items = {} } = schema;
+    const kind = Array.isArray(type) ? one(type) : type;
+    if (kind === "object") return objectOf(schema, depth);
+    if (kind === "array")
+      return Array.from({ length: Math.floor(random() ** 2 * 6) }, () => below(items as Schema, depth));
+    if (kind === "integer" || kind === "number") return Math.floor(random() * 2_000) - 10;
+    if (kind === "boolean") return random() < 0.5;
+    return kind === "null" ? null : textLike(schema);
   }
 
-  #object({ properties = {}, required = [] }: Schema, depth: number): unknown {
+  function objectOf({ properties = {}, required = [] }: Schema, depth: number): unknown {
     const wanted = Object.entries(properties as Readonly<Record<string, Schema>>).filter(
-      ([name]) => (required as readonly string[]).includes(name) === this.#random() < 0.9 || this.#random() < 0.4,
+      ([name]) => (required as readonly string[]).includes(name) === random() < 0.9 || random() < 0.4,
     );
-    const value = Object.fromEntries(wanted.map(([name, schema]) => [name, this.of(schema, depth + 1)]));
-    return this.#random() < 0.05 ? { ...value, [String(this.odd())]: this.odd() } : value;
+    const value = Object.fromEntries(wanted.map(([name, schema]) => [name, below(schema, depth)]));
+    return random() < 0.05 ? { ...value, [String(one(odd))]: one(odd) } : value;
   }
 
-  #array({ items = {} }: Schema, depth: number): unknown {
-    const length = Math.floor(this.#random() ** 2 * 6);
-    return Array.from({ length }, () => this.of(items as Schema, depth + 1));
-  }
-
-  #text({ format }: Schema): string {
+  function textLike({ format }: Schema): string {
     if (format === "date-time") return "2026-01-31T12:00:00Z";
     if (format === "uuid") return "01a201e6-1bf7-73ed-8aa6-cf91ed000000";
-    return String(this.#one(["a", "T1", "150000", "VND", "203.0.113.0/24", "https://partner.example/ipn", this.odd()]));
-  }
-
-  #one<Item>(items: readonly Item[]): Item | undefined {
-    return items[Math.floor(this.#random() * items.length)];
+    return String(one(["a", "T1", "150000", "VND", "203.0.113.0/24", "https://partner.example/ipn", one(odd)]));
   }
 }
