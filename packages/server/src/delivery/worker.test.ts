@@ -8,7 +8,7 @@ import type { Delivery } from "./delivery.ts";
 import type { Pending, Time } from "./pending.fixture.ts";
 import { Queues } from "./queues.ts";
 import type { DeliveryStore, Postponement } from "./store.ts";
-import { open, partnerId, url, workerOver } from "./worker.fixture.ts";
+import { next, open, partnerId, url, workerOver } from "./worker.fixture.ts";
 
 const goneCircuit = { state: "gone", failures: 0, probes: 0, probeInMs: null, lastReason: "gone" } as const;
 
@@ -161,6 +161,24 @@ describe("a worker", () => {
     pending.rows = rows.slice(1);
     await time.pass(100);
     expect(begun).toHaveLength(3);
+  });
+
+  test("sends on at once where an attempt that was in flight closes a circuit that tripped since", async () => {
+    const { time, pending, worker, begun, circuits, answers } = await workerOver();
+    circuits.load = async () => [{ ...open, circuit: { ...closedCircuit, failures: 4 } }];
+    worker.leaseLost();
+    pending.rows = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    await time.pass(2_000);
+    answers[0]?.({ attempt: failedAttempt, next });
+    // In another queue of its endpoint.
+    const other = deliveryOf(partnerId, { queue: originCircuit(url), callBackUrl: `${url}/own` });
+    pending.rows = [other];
+    worker.wake(other);
+    await time.pass(100);
+    expect(begun).toHaveLength(2);
+    answers[1]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(100);
+    expect(begun.at(-1)).toBe(other);
   });
 
   test("probes a tripped endpoint again after a probe that was not sent", async () => {
@@ -458,15 +476,17 @@ describe("a home that is away", () => {
 
   test("has its share of unrecorded outcomes, and the others send on", async () => {
     const recorded = Promise.withResolvers<"applied">();
-    const { time, worker, begun, pending, answer } = await workerOver(
-      { record: ({ partnerId: of }) => (of === there ? recorded.promise : Promise.resolve("applied")) },
+    const { time, worker, begun, pending, answers } = await workerOver(
+      { record: ({ partnerId: of }) => (of === here ? Promise.resolve("applied") : recorded.promise) },
       { homes: 2 },
     );
-    pending.rows = Array.from({ length: 60 }, () => rowOf(there));
-    worker.wake({ partnerId: there, queue: "" });
-    for (let attempts = 0; attempts < 40; attempts += 1) {
+    // More than one: each has a few rows in memory.
+    const partners = Array.from({ length: 8 }, () => `${newId().slice(0, -2)}ff` as PartnerId);
+    pending.rows = partners.flatMap((of) => Array.from({ length: 8 }, () => rowOf(of)));
+    for (const of of partners) worker.wake({ partnerId: of, queue: "" });
+    for (let rounds = 0; rounds < 40; rounds += 1) {
       await time.pass(10);
-      answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+      for (const answer of answers.splice(0)) answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     }
     const before = begun.length;
     expect(before).toBeLessThan(20);
