@@ -361,6 +361,19 @@ describe("a worker", () => {
     expect(begun.map((delivery) => shardOf(delivery.partnerId)).toSorted((a, b) => a - b)).toEqual(shards);
   });
 
+  test("knows nothing of an earlier ownership: what was tripped then may be closed by another owner", async () => {
+    const { time, pending, worker, begun, circuits } = await workerOver();
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 1e9 } }];
+    worker.leaseLost();
+    pending.rows = [deliveryOf(partnerId)];
+    await time.pass(12_000);
+    expect(begun).toEqual([]);
+    circuits.load = async () => [];
+    worker.leaseLost();
+    await time.pass(12_000);
+    expect(begun).toEqual(pending.rows);
+  });
+
   test("uses the circuits that were loaded when it claimed the shard, not earlier ones", async () => {
     const { time, worker, begun, circuits } = await workerOver();
     const late = Promise.withResolvers<readonly LoadedCircuit[]>();

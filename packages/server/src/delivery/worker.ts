@@ -237,11 +237,8 @@ export class DeliveryWorker {
   }
 
   async #prepare(shards: readonly number[]): Promise<void> {
-    const loaded = await this.#parts.circuits.load(shards);
-    // Knowledge from an earlier ownership is older than the changes of the owner in between.
-    const claimed = new Set(shards);
-    this.#circuits.forget((partnerId) => claimed.has(shardOf(partnerId)));
-    this.#circuits.load(loaded);
+    // What was known from an earlier ownership was forgotten at its end: see `#forget`.
+    this.#circuits.load(await this.#parts.circuits.load(shards));
   }
 
   async #recheckCircuits(home: Home, shards: readonly number[]): Promise<void> {
