@@ -168,34 +168,37 @@ describe("a settlement", () => {
     expect(bench.bank.find(timedOut.id)).toMatchObject({ state: "reversed" });
   });
 
-  test("that the acquirer refuses reopens the batch under its number, with an event that has the totals", async () => {
-    const till = new LedgerTill();
-    const sale = await instance.ended(partner, till.sale());
-    instance.nextFares("SETTLEMENT", { declines: "58" });
-    const refused = await instance.ended(partner, till.settlement());
-    expect(refused).toMatchObject({
-      state: "ERROR",
-      facts: {
-        fields: { status: "ERROR", batchNo: "000001", saleQuantity: "1", saleTotalAmount: "150000", quantity: "1" },
-        settlementList: [],
-      },
-    });
-    expect(refused.facts.fields["isoResponseCode"]).toBe("58");
-    const kept = await instance.find(partner, refused.id);
-    expect(kept.facts.fields["isoResponseCode"]).toBe("58");
-    expect(await instance.eventOf("settlement_refused", refused.id)).toMatchObject({
-      detail: { tid: till.tid, batchNo: "000001", responseCode: "58" },
-    });
-    expect(await bench.ipnsOf(refused.id)).toEqual([refused.facts]);
-    const more = await instance.ended(partner, till.sale());
-    expect(field(more, "batchNo")).toBe("000001");
-    await instance.ended(partner, till.void(sale));
-    const settled = await instance.ended(partner, till.settlement());
-    expect(settled.facts).toMatchObject({
-      fields: { batchNo: "000001", saleQuantity: "2", voidQuantity: "1" },
-      settlementList: [entry(more)],
-    });
-  });
+  test.each(["58", "91"])(
+    "that is refused with %s reopens the batch, with an event that has the totals",
+    async (code) => {
+      const till = new LedgerTill();
+      const sale = await instance.ended(partner, till.sale());
+      instance.nextFares("SETTLEMENT", { declines: code });
+      const refused = await instance.ended(partner, till.settlement());
+      expect(refused).toMatchObject({
+        state: "ERROR",
+        facts: {
+          fields: { status: "ERROR", batchNo: "000001", saleQuantity: "1", saleTotalAmount: "150000", quantity: "1" },
+          settlementList: [],
+        },
+      });
+      expect(refused.facts.fields["isoResponseCode"]).toBe(code);
+      const kept = await instance.find(partner, refused.id);
+      expect(kept.facts.fields["isoResponseCode"]).toBe(code);
+      expect(await instance.eventOf("settlement_refused", refused.id)).toMatchObject({
+        detail: { tid: till.tid, batchNo: "000001", responseCode: code },
+      });
+      expect(await bench.ipnsOf(refused.id)).toEqual([refused.facts]);
+      const more = await instance.ended(partner, till.sale());
+      expect(field(more, "batchNo")).toBe("000001");
+      await instance.ended(partner, till.void(sale));
+      const settled = await instance.ended(partner, till.settlement());
+      expect(settled.facts).toMatchObject({
+        fields: { batchNo: "000001", saleQuantity: "2", voidQuantity: "1" },
+        settlementList: [entry(more)],
+      });
+    },
+  );
 
   test("that is not answered stays CLOSING, is repeated unchanged, and its IPN follows the outcome", async () => {
     const till = new LedgerTill();

@@ -105,6 +105,46 @@ test("a line that is recorded again matches its transaction once, and no other l
   expect([await record(file, 3), await record(another, 2)]).toMatchObject([[{ line: 3 }], [{ line: 2 }]]);
 });
 
+test("a line means what has its reference, otherwise what has its trace number on its terminal in its time", async () => {
+  const { store } = instance();
+  const partnerId = newId();
+  const booked = async (refId: string, tid: string, day: string, acquirer = "bank") => {
+    const id = newId();
+    await connections.pool.query(
+      `WITH made AS (
+         INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts)
+         VALUES ($1, $2, 'command', 'SALE', 'SUCCESS', $2, '{}'))
+       INSERT INTO clearing_books (partner_id, transaction_id, acquirer, ref_id, trace_no, tid, amount, currency,
+         completed_at)
+       VALUES ($1, $2, $3, $4, '000009', $5, '1', 'VND', $6)`,
+      [partnerId, id, acquirer, refId, tid, day],
+    );
+    return id;
+  };
+  const [first, second] = [await booked("R1", "T1", "2025-11-01"), await booked("R2", "T2", "2025-11-01")];
+  const [early, late] = [await booked("", "T1", "2025-09-20"), await booked("", "T1", "2025-11-06")];
+  await booked("R1", "T1", "2025-11-01", "another");
+  const line = (change: Partial<ClearingLine>) =>
+    ({ kind: "sale", refId: "", trace: "000009", tid: "T1", day: "2025-11-01", ...change }) as ClearingLine;
+  const found = await store.candidates("bank", [
+    line({ refId: "R2" }),
+    line({ refId: "R9" }),
+    line({ tid: "" }),
+    line({ trace: "", tid: "" }),
+    line({ day: "2025-11-03" }),
+    line({ kind: "chargeback" }),
+  ]);
+  const both = [first, second].toSorted();
+  expect(found.map((all) => all.map(({ id }) => id as string).toSorted())).toEqual([
+    [second],
+    [first],
+    both,
+    [],
+    [first, late].toSorted(),
+    [first, early, late].toSorted(),
+  ]);
+});
+
 test("an instance that lost a file at its last lines does not end it", async () => {
   const ended: string[] = [];
   let [claims, last] = [0, 0];

@@ -163,7 +163,6 @@ const settlement = `
       AS "acceptedLate"
   FROM partners p
   JOIN transactions x ON x.partner_id = p.id AND x.id = $1 AND x.command IN ${settlementCommands}
-    AND NOT x.is_tombstone
   LEFT JOIN settlements s ON s.partner_id = p.id AND s.id = x.id
   LEFT JOIN batches b ON b.partner_id = p.id AND b.settlement_id = x.id
   LEFT JOIN terminals l ON l.partner_id = p.id AND l.tid = x.tid AND l.late_settlement ->> 'settlementId' = x.id::text
@@ -196,7 +195,7 @@ const merchants = `
   CROSS JOIN LATERAL (
     SELECT ${reversalOf("t")} AS reversal, coalesce(t.facts #>> '{fields,currency}', '') AS currency,
       (t.facts #>> '{fields,amount}')::numeric AS amount OFFSET 0) AS m
-  WHERE ($1::uuid IS NULL OR p.id = $1) AND NOT t.is_tombstone
+  WHERE ($1::uuid IS NULL OR p.id = $1)
     AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REFUND"])}
   GROUP BY t.partner_id, 2, m.currency`;
 

@@ -28,8 +28,7 @@ const completed = `
   SELECT 'transaction' AS kind, t.completed_at AS at, ${columns}, ${isReversedEarly("t")} AS "isReversed",
     %key AS key
   FROM transactions t
-  WHERE t.partner_id = $1 AND t.completed_at >= $2 AND t.completed_at < $3 AND t.command IN ${commands}
-    AND NOT t.is_tombstone`;
+  WHERE t.partner_id = $1 AND t.completed_at >= $2 AND t.completed_at < $3 AND t.command IN ${commands}`;
 const completedAnd = (conditions: string, key: string) => `${completed.replace("%key", key)} AND ${conditions}`;
 
 interface Source {
@@ -119,7 +118,7 @@ const settlements = (tid: string) => `
     t.facts -> 'fields' AS fields, coalesce(json_array_length(t.facts -> 'settlementList'), 0) AS listed,
     t.created_at AS "createdAt", t.completed_at AS "completedAt"
   FROM transactions t
-  WHERE t.partner_id = $1 AND t.command = 'SETTLEMENT' AND t.id < $2::uuid AND NOT t.is_tombstone
+  WHERE t.partner_id = $1 AND t.command = 'SETTLEMENT' AND t.id < $2::uuid
     AND coalesce(t.completed_at, t.created_at) >= $3 AND coalesce(t.completed_at, t.created_at) < $4 ${tid}
   ORDER BY t.id DESC LIMIT $5`;
 
