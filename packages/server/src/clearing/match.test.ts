@@ -52,8 +52,15 @@ test.each<[string, Partial<ClearingLine>, Partial<ClearingCandidate>, readonly s
   ["a sale for a PreAuth-Complete", {}, { command: "PREAUTH_COMPLETE" }, ["matched"]],
   ["a sale for a PreAuth", {}, { command: "PREAUTH" }, ["kind PREAUTH"]],
   ["a sale that was voided", {}, { isVoided: true }, ["state voided"]],
+  ["a sale that stands", {}, { reversal: "stands" }, ["matched"]],
 ])("%s", (_, there, here, differences) => {
   expect(differencesOf({ ...line, ...there }, { ...sale, ...here })).toEqual(differences);
+});
+
+test("a profile that lets no line wait still allows the day after", () => {
+  const today = { ...layout, section: { ...section, daysMax: 0 } };
+  const kinds = ["2026-11-22", "2026-11-23"].map((day) => judge({ ...line, day }, [sale], today).kind);
+  expect(kinds).toEqual(["matched", "different"]);
 });
 
 test("where the file lists Voids, a voided sale is in it too", () => {

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, expect, test, vi } from "vitest";
 import { createLog } from "../log.ts";
-import { type DueKind, DueWatch, DueWork } from "./due-work.ts";
+import { backoffMs, type DueKind, DueWatch, DueWork } from "./due-work.ts";
 
 const log = createLog("error", { write: () => undefined });
 afterEach(() => void vi.useRealTimers());
@@ -64,4 +64,9 @@ test("due work is looked for again after the database was away", async () => {
   await vi.advanceTimersByTimeAsync(2_000);
   watch.stop();
   expect(reversals).toHaveBeenCalledOnce();
+});
+
+test("what is not answered is repeated after a second, and less and less often, down to once a minute", () => {
+  const waits = Array.from({ length: 8 }, (_, nth) => backoffMs(nth + 1));
+  expect(waits).toEqual([1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 60_000, 60_000]);
 });

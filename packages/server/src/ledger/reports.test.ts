@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { originalIdentities, Reports } from "./reports.ts";
 import type { Reported, ReportedCompletion } from "./store.ts";
+import { WaitingReports } from "./waiting-reports.ts";
 
 const partner = partnerSnapshot();
 
@@ -159,4 +162,34 @@ test.each([
   const identity = "externalId+command";
   const keys = [...originals.map((original) => `7 #${original}`), "7"];
   expect(originalIdentities({ identity }, { command, originalExternalId: "7" })).toEqual(keys);
+});
+
+test.each([
+  [500, "looks again in 1000 ms"],
+  [20_000, "looks again in 20000 ms"],
+  [300_000, "looks again in 60000 ms"],
+  [590_000, "looks again in 10000 ms"],
+  [600_000, "is notified without it"],
+])("a Void whose original is unknown for %i ms %s", async (ageMs, then) => {
+  const happened = Promise.withResolvers<string>();
+  const facts = { kind: "card", command: "VOID", fields: {} } as const;
+  const of = { partnerId: partner.id, id: newId<"transaction">(), notificationId: newId<"notification">() };
+  const report = { ...of, identity: "v", originalExternalId: "7", callBackUrl: null, facts, batchId: null, ageMs };
+  const due = [report];
+  const waiting = new WaitingReports({
+    waiting: {
+      claimDue: async () => due.splice(0),
+      postpone: async (_, delayMs) => happened.resolve(`looks again in ${delayMs} ms`),
+    },
+    transactions: { findReported: async () => new Map() },
+    completions: { release: async () => void happened.resolve("is notified without it") },
+    directory: { find: async () => partner },
+    notifier: { notify: () => undefined },
+    metrics: { notificationsCreated: { inc: () => undefined } as never },
+    log: createLog("error", { write: (line) => happened.reject(new Error(line)) }),
+  });
+  waiting.start();
+  waiting.wake();
+  expect(await happened.promise).toBe(then);
+  await waiting.stop();
 });

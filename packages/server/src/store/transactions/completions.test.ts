@@ -1,7 +1,9 @@
-import { expect, test } from "vitest";
+import type { Pool } from "pg";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
 import { queueOf } from "../../notification.ts";
+import { Homes } from "../database/homes.ts";
 import {
   createHistory,
   insertLease,
@@ -115,6 +117,34 @@ test("a completion repeated after an unknown COMMIT is completed, not late, and 
   expect(await count("pending", [init.id])).toBe(1);
   const another = { ...completion, notification: sampleNotification(partnerId, init.id) };
   expect(await completions.complete(another)).toEqual({ outcome: "late" });
+});
+
+test("a result is written however long the database was away: the acquirer has answered", async () => {
+  const init = await begun();
+  const [home] = connections.homes.all;
+  if (home === undefined) throw new Error("There is one.");
+  let [tries, nowMs] = [0, performance.now()];
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+  onTestFinished(() => clock.mockRestore());
+  const query = async (statement: object) => {
+    tries += 1;
+    nowMs += 3_600_000;
+    if (tries < 3) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    return home.engine.query(statement as never);
+  };
+  const homes = new Homes([{ ...home, engine: { query } as unknown as Pool }]);
+  const { facts } = sampleNotification(partnerId, init.id);
+  const result = {
+    partnerId,
+    id: init.id,
+    leaseId,
+    state: "SUCCESS",
+    facts,
+    notification: null,
+    ...nothingElse,
+  } as const;
+  expect(await new PostgresCompletions(homes).complete(result)).toMatchObject({ outcome: "completed" });
+  expect(tries).toBe(3);
 });
 
 test("a result without an IPN is late after another one, and is known again after its own", async () => {

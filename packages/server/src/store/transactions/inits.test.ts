@@ -151,24 +151,33 @@ test("a command that cannot be looked up leaves no transaction open to the next 
   expect(await second.begin(next)).toMatchObject({ outcome: "begun" });
 });
 
-const settlement = (tid: string) => sampleInit(partnerId, leaseId, { tid, command: "SETTLEMENT", takes: settles });
+const settlement = (tid: string, command: "SETTLEMENT" | "BATCH_UPLOAD" = "SETTLEMENT") =>
+  sampleInit(partnerId, leaseId, { tid, command, takes: { ...settles, settlement: command } });
 
-test("a settlement whose COMMIT was not answered is undone, also if that happens later", async () => {
-  const tid = newTid();
-  await first.begin(sampleInit(partnerId, leaseId, { tid }));
-  const looked = Promise.withResolvers<void>();
-  const { id, client } = await beginUnanswered(
-    settlement(tid),
-    () => undefined,
-    () => looked.resolve(),
-  );
-  await looked.promise;
-  await client.query("COMMIT");
-  client.release();
-  expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
-  await expect.poll(() => first.find(partnerId, id)).toBeUndefined();
-  expect(await terminal(tid)).toMatchObject({ batch_closing: false });
-});
+test.each([
+  ["SETTLEMENT", false],
+  // Another's Settlement, which waits for it.
+  ["BATCH_UPLOAD", true],
+] as const)(
+  "a %s whose COMMIT was not answered is undone, also if that happens later: closing %s",
+  async (command, closing) => {
+    const tid = newTid();
+    await first.begin(sampleInit(partnerId, leaseId, { tid }));
+    const looked = Promise.withResolvers<void>();
+    const { id, client } = await beginUnanswered(
+      settlement(tid, command),
+      () => undefined,
+      () => looked.resolve(),
+    );
+    await looked.promise;
+    await client.query("UPDATE terminals SET batch_closing = true WHERE tid = $1", [tid]);
+    await client.query("COMMIT");
+    client.release();
+    expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
+    await expect.poll(() => first.find(partnerId, id)).toBeUndefined();
+    expect(await terminal(tid)).toMatchObject({ batch_closing: closing });
+  },
+);
 
 test("a settlement whose COMMIT was not answered is left to the instance that continues it", async () => {
   const tid = newTid();
