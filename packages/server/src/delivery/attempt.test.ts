@@ -227,3 +227,10 @@ test("the last attempt is at the schedule's end, however long the one before too
   const delivery = deliveryOf(short.id, { content, scheduleStartMs: startMs });
   expect(await attemptMaker(parts)(delivery, short, held)).toMatchObject({ next: { kind: "retry", delayMs: 1_000 } });
 });
+
+test("an attempt counts those of earlier rounds", async () => {
+  const { posts, transport } = answering({ httpStatus: 204, answer: null, address: null } as PostResult);
+  const delivery = deliveryOf(partner.id, { content, round: 1, attemptsBefore: 3, attemptsMade: 2 });
+  await attemptMaker(partsOf({ transport }))(delivery, partner, held);
+  expect(posts[0]?.headers).toMatchObject({ "paybell-attempt": "6" });
+});

@@ -137,6 +137,15 @@ describe("the pull of notifications", () => {
     );
   });
 
+  test("leaves out what somebody changed, and goes on behind it", async () => {
+    const changed = await insertNotification(bench.pool, partner.id);
+    const good = await insertNotification(bench.pool, partner.id);
+    await bench.pool.query("UPDATE notifications SET content_mac = '\\x00' WHERE id = $1", [changed]);
+    const page = await pull(undefined, 1);
+    expect(page.items).toEqual([]);
+    expect((await pull(page.next, 1)).items.map(({ id }) => id)).toEqual([good]);
+  });
+
   test("seals each as it would be sent now, and says where it stands", async () => {
     const ids = [
       await insertNotification(bench.pool, partner.id, { state: "accepted" }),
