@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import type { Delivery } from "./delivery.ts";
-import { Memory, Queue } from "./queue.ts";
+import { Memory } from "./memory.ts";
+import { Queue } from "./queue.ts";
 import type { QueuePage, QueuePosition } from "./store.ts";
 
 const never = () => false;
@@ -35,7 +36,7 @@ function pageOf(deliveries: readonly Delivery[], rest: Partial<QueuePage> = {}):
 }
 
 function newQueue(rowsMax = 4): Queue {
-  const queue = new Queue("partner" as PartnerId, "", new Memory());
+  const queue = new Queue("partner" as PartnerId, "", new Memory<Queue>());
   queue.rowsMax = rowsMax;
   return queue;
 }

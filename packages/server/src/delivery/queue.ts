@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import type { NotificationId, PartnerId } from "../ids.ts";
-import type { Partner } from "../partners/partner.ts";
 import type { Delivery } from "./delivery.ts";
+import type { Entry, Memory } from "./memory.ts";
 import type { QueuePage, QueuePosition } from "./store.ts";
 
 /** The read that a queue wants: on from the cursor, or from its head. */
@@ -18,19 +18,6 @@ export interface QueueLimits {
   readonly mayRead: boolean;
 }
 
-/** Rows of one queue for each POST that its partner may have in flight. */
-const rowsPerInFlight = 4;
-const rowsPerQueueMax = 512;
-/** Rows of a queue whose partner was requested and arrives shortly. */
-const rowsOfUnknown = 32;
-
-/** @param partner undefined while it is not known @param isMissing it was requested, and did not arrive */
-export function queueLimits(partner: Partner | undefined, isOwned: boolean, isMissing: boolean): QueueLimits {
-  if (isOwned && partner === undefined) return { rowsMax: isMissing ? 0 : rowsOfUnknown, mayRead: false };
-  if (partner?.state !== "active" || !isOwned) return { rowsMax: 0, mayRead: false };
-  return { rowsMax: Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax), mayRead: true };
-}
-
 /** What a queue does about its rows in the database: the picture at `Queue`. */
 type Mode =
   | { readonly name: "complete" | "partial" }
@@ -43,55 +30,6 @@ type Mode =
       /** The earliest due time not kept since it began: the next read starts before it. In microseconds since 1970. */
       rewindUs: number | undefined;
     };
-
-/**
- * A delivery in memory. `following`: whether it must wait for an earlier one is not known yet. `taken`: it is sent,
- * recorded, or postponed.
- */
-interface Entry {
-  readonly delivery: Delivery;
-  readonly queue: Queue;
-  /** Its due time when it was read or offered, in milliseconds since 1970 by the database's clock. */
-  readonly dueMs: number;
-  state: "following" | "ready" | "taken";
-  /** A read showed it with a later round, attempt or due time, committed before the answer of its outcome arrived. */
-  isOutdated: boolean;
-}
-
-/** All deliveries in the memory of a worker. Each is in one queue, and only that one adds and removes it. */
-export class Memory {
-  readonly #entries = new Map<NotificationId, Entry>();
-  #bytes = 0;
-
-  get rows(): number {
-    return this.#entries.size;
-  }
-
-  /** The size of their content. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  find(id: NotificationId): Entry | undefined {
-    return this.#entries.get(id);
-  }
-
-  /** Undefined if another round or reading of it is in memory. */
-  findExact(delivery: Delivery): Entry | undefined {
-    const entry = this.#entries.get(delivery.id);
-    return entry?.delivery === delivery ? entry : undefined;
-  }
-
-  add(entry: Entry): void {
-    this.#entries.set(entry.delivery.id, entry);
-    this.#bytes += entry.delivery.bytes;
-  }
-
-  remove({ delivery: { id, bytes } }: Entry): void {
-    this.#entries.delete(id);
-    this.#bytes -= bytes;
-  }
-}
 
 /**
  * The deliveries pending for one partner at one callback origin, as far as they are in memory. The database has all of
@@ -118,9 +56,9 @@ export class Queue {
   /** The maximum number of deliveries in memory, including sent ones that are not recorded yet. */
   rowsMax = 0;
   #bytes = 0;
-  readonly #memory: Memory;
-  readonly #entries = new Set<Entry>();
-  #ready: Entry[] = [];
+  readonly #memory: Memory<Queue>;
+  readonly #entries = new Set<Entry<Queue>>();
+  #ready: Entry<Queue>[] = [];
   #cursor: QueuePosition | undefined;
   #mode: Mode = { name: "complete" };
   #wantsHead = false;
@@ -128,7 +66,7 @@ export class Queue {
   /** When the next one is due, by the monotonic clock. */
   #nextDueMs: number | undefined;
 
-  constructor(partnerId: PartnerId, name: string, memory: Memory) {
+  constructor(partnerId: PartnerId, name: string, memory: Memory<Queue>) {
     this.#memory = memory;
     this.partnerId = partnerId;
     this.name = name;
@@ -334,21 +272,27 @@ export class Queue {
     else this.#wantsHead = true;
   }
 
-  #find(id: NotificationId): Entry | undefined {
+  #find(id: NotificationId): Entry<Queue> | undefined {
     const entry = this.#memory.find(id);
     return entry?.queue === this ? entry : undefined;
   }
 
   #add(delivery: Delivery, dueMs: number): void {
     const isReady = !delivery.follows && delivery.settlesBatch === null;
-    const entry: Entry = { delivery, queue: this, dueMs, state: isReady ? "ready" : "following", isOutdated: false };
+    const entry: Entry<Queue> = {
+      delivery,
+      queue: this,
+      dueMs,
+      state: isReady ? "ready" : "following",
+      isOutdated: false,
+    };
     this.#bytes += delivery.bytes;
     this.#entries.add(entry);
     this.#memory.add(entry);
     if (isReady) this.#ready.push(entry);
   }
 
-  #takeReady(which: (delivery: Delivery) => boolean): readonly Entry[] {
+  #takeReady(which: (delivery: Delivery) => boolean): readonly Entry<Queue>[] {
     const { taken = [], left = [] } = Object.groupBy(this.#ready, ({ delivery }) =>
       which(delivery) ? "taken" : "left",
     );
@@ -383,7 +327,7 @@ export class Queue {
     this.#cursor = { dueAtUs: dueAtUs - 1, id: lastId };
   }
 
-  #remove(entry: Entry): void {
+  #remove(entry: Entry<Queue>): void {
     this.#entries.delete(entry);
     this.#memory.remove(entry);
     this.#bytes -= entry.delivery.bytes;

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { newId, shardOf } from "../ids.ts";
 import { originCircuit } from "./circuits.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
+import { RecentOutcomes } from "./memory.ts";
 import { Pending, Time } from "./pending.fixture.ts";
 import { Queues, type QueuesParts } from "./queues.ts";
-import { RecentOutcomes } from "./recent-outcomes.ts";
 
 const partnerId = newId<"partner">();
 const url = "https://partner.example/ipn";

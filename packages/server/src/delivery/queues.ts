@@ -1,9 +1,9 @@
 import type { Clock, Timers } from "../clock.ts";
 import { homeOf, type NotificationId, type PartnerId, shardOf } from "../ids.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
+import { Memory, RecentOutcomes } from "./memory.ts";
 import { DeliveryOrder } from "./order.ts";
-import { Memory, Queue, type QueueLimits, type WantedRead } from "./queue.ts";
-import { RecentOutcomes } from "./recent-outcomes.ts";
+import { Queue, type QueueLimits, type WantedRead } from "./queue.ts";
 import type { DeliveryStore, QueueHead, QueuePage, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
@@ -54,7 +54,7 @@ const endedKeptMs = 10_000;
 export class Queues {
   readonly #parts: QueuesParts;
   readonly #partners = new Map<PartnerId, Map<string, Queue>>();
-  readonly #memory = new Memory();
+  readonly #memory = new Memory<Queue>();
   /** Recorded attempts, for reads whose snapshot is older. */
   readonly #ended = new RecentOutcomes(endedKeptMs);
   /** Attempts whose outcome could not be stored: they are not read again for a while. */

@@ -1,9 +1,10 @@
 import { homeOf, type PartnerId, shardOf } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
 import { BlockedQueues } from "./blocked-queues.ts";
 import { type CircuitStore, Circuits, isBlocked } from "./circuits.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
 import { Ownership, type ShardStore } from "./ownership.ts";
-import { cooldownMs, queueLimits } from "./queue.ts";
+import { cooldownMs, type QueueLimits } from "./queue.ts";
 import { Queues } from "./queues.ts";
 import { type SendingParts, Sendings } from "./sending.ts";
 import type { DeliveryStore, Hint } from "./store.ts";
@@ -292,4 +293,17 @@ export class DeliveryWorker {
     this.#sendings.forget(isGone);
     this.#circuits.forget(isGone);
   }
+}
+
+/** Rows of one queue for each POST that its partner may have in flight. */
+const rowsPerInFlight = 4;
+const rowsPerQueueMax = 512;
+/** Rows of a queue whose partner was requested and arrives shortly. */
+const rowsOfUnknown = 32;
+
+/** @param partner undefined while it is not known @param isMissing it was requested, and did not arrive */
+function queueLimits(partner: Partner | undefined, isOwned: boolean, isMissing: boolean): QueueLimits {
+  if (isOwned && partner === undefined) return { rowsMax: isMissing ? 0 : rowsOfUnknown, mayRead: false };
+  if (partner?.state !== "active" || !isOwned) return { rowsMax: 0, mayRead: false };
+  return { rowsMax: Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax), mayRead: true };
 }

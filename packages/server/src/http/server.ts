@@ -19,6 +19,7 @@ import { notificationRoutes, operatorHistoryRoutes, operatorNotificationRoutes }
 import { figuresRoutes, overviewRoutes } from "./deliveries/overview.ts";
 import { operatorRedeliveryRoutes, redeliveryRoutes } from "./deliveries/redeliveries.ts";
 import type { HttpDependencies } from "./dependencies.ts";
+import { validate } from "./operation.ts";
 import { operatorClearingRoutes } from "./payments/clearing.ts";
 import { commandRoutes, transactionRoutes } from "./payments/commands.ts";
 import { completionRoutes } from "./payments/completions.ts";
@@ -47,7 +48,6 @@ import {
   securityHeaders,
 } from "./request-guards.ts";
 import { aliveRoute, operatorRestoreRoutes, settingRoutes, systemRoutes } from "./service.ts";
-import { validate } from "./validation.ts";
 
 /** The interval of the check for requests that take too long. */
 const lookEveryMs = 2_000;

@@ -323,7 +323,7 @@ function scalars({ kind, ipn }: ReceivedIpn): [name: string, value: string][] {
   });
 }
 
-export const indent = "  ";
+const indent = "  ";
 const gap = 2;
 /** In a narrower terminal so few values are short that two columns only disturb the order. */
 const twoColumnsFrom = 72;

@@ -5,10 +5,9 @@ import { bodyBounds } from "../../input/json.ts";
 import { reportFrame, reportSchema } from "../../input/shapes.ts";
 import { type ItemResult, reportItems } from "../../intake/report-items.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { operations, problemSchema, responses } from "../operation.ts";
+import { bodyCheckedAs, operations, problemSchema, responses } from "../operation.ts";
 import { operator } from "../policy.ts";
 import { problemOf } from "../problems.ts";
-import { bodyCheckedAs } from "../validation.ts";
 
 const operation = operations("Completions");
 

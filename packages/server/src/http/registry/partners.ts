@@ -7,10 +7,9 @@ import type { PartnerSetting, SettingTable } from "../../partners/setting.ts";
 import { defaultSettings, loweredSettings, type PartnerInput, partnerSettings } from "../../partners/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { operations, type PartnerRoutes, responses } from "../operation.ts";
+import { bodyCheckedElsewhere, operations, type PartnerRoutes, responses } from "../operation.ts";
 import { confirmedProposal, pageQuery, partnerParams, requirePartner, requirePartnerId } from "../parameters.ts";
 import { admin, operator, partner, viewer } from "../policy.ts";
-import { bodyCheckedElsewhere } from "../validation.ts";
 import { keyKind, scopesSchema } from "./keys.ts";
 import { requireMayLower } from "./second-admin.ts";
 

@@ -3,10 +3,9 @@ import { bodyOf, component, componentOf, described } from "../../input/descripti
 import type { TerminalInput } from "../../partners/terminal.ts";
 import { terminalLengthsMax } from "../../partners/terminal.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { operations, responses } from "../operation.ts";
+import { bodyCheckedElsewhere, operations, responses } from "../operation.ts";
 import { pageQuery, partnerParams, requirePartnerId } from "../parameters.ts";
 import { operator, viewer } from "../policy.ts";
-import { bodyCheckedElsewhere } from "../validation.ts";
 
 const operation = operations("Partners");
 
