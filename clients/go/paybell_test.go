@@ -57,6 +57,33 @@ func TestEverySampleOpensInEveryCipherEncodingAndWayOfSigning(t *testing.T) {
 	}
 }
 
+func TestAKeyWithoutAnIDOpensWhateverTheMessageNames(t *testing.T) {
+	named := `"encryptionKey":[{"id":"v1","key":"` + newKey + `"}]`
+	for _, cipher := range []string{"aes-256-gcm", "jwe"} {
+		parse := func(key string) *paybell.Keys {
+			keys, err := paybell.ParseKeys([]byte(`{"cipher":"` + cipher + `",` + key + `,` +
+				`"signingKey":"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=",` +
+				`"webhookSecret":"whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return keys
+		}
+		body, headers := sample(t, "sale", parse(named))
+		headers.Set("paybell-key", "v1")
+		for _, key := range []string{named, `"encryptionKey":"` + newKey + `"`} {
+			received, err := paybell.Open(body, headers, parse(key))
+			if err != nil || received.KeyID != "v1" {
+				t.Fatal(cipher, key, code(err))
+			}
+		}
+		headers.Set("paybell-key", "v9")
+		if received, err := paybell.Open(body, headers, parse(named)); err != nil || received.KeyID != "v1" {
+			t.Fatal("the key is not the one that opened it", code(err))
+		}
+	}
+}
+
 func TestTheSettingDecidesWhichFieldsAreReadAndSigned(t *testing.T) {
 	extended, both := paybell.SampleKeys(`"fields":"extended"`), paybell.SampleKeys(`"fields":["specification","extended"]`)
 	body, headers := sample(t, "void", extended)
@@ -107,6 +134,7 @@ func TestAWrongKeyIsNamedButNeverShown(t *testing.T) {
 		`{` + good + `}`: "missing_key", `{` + good + `,"signingKey":"QUJD"}`: "key_length",
 		`{` + good + `,"signingKey":"!"}`: "key_not_base64", `{` + good + `,"signingKey":"` + newKey + `"}`: "shared_key",
 		`{"webhookSecret":"` + newKey + `"}`: "no_whsec_prefix", `[`: "wrong_option",
+		`{` + good + `,"signingKey":"CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJ"}`: "key_length",
 	} {
 		if _, err := paybell.ParseKeys([]byte(given)); code(err) != wanted || strings.Contains(err.Error(), newKey) {
 			t.Error(given, err)

@@ -146,6 +146,9 @@ final class PaybellTest {
         var cases = Map.ofEntries(
                 Map.entry("{" + good + "}", "missing_key"),
                 Map.entry("{" + good + ", \"signingKey\": \"QUJD\"}", "key_length"),
+                Map.entry(
+                        "{" + good + ", \"signingKey\": \"CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJ\"}",
+                        "key_length"),
                 Map.entry("{" + good + ", \"signingKey\": \"é!\"}", "key_not_base64"),
                 Map.entry("{" + good + ", \"signingKey\": \"" + NEW + "\"}", "shared_key"),
                 Map.entry("{\"webhookSecret\": \"" + NEW + "\"}", "no_whsec_prefix"),
