@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import dns from "node:dns";
 import { EventEmitter, once } from "node:events";
 import { mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
@@ -10,11 +11,21 @@ import { createDatabase, withAdmin } from "../../../../test/support/database.ts"
 import { freePort } from "../../../../test/support/ports.ts";
 import { runProgram } from "../backups/programs.ts";
 import { appendTo } from "../operators/audit.ts";
+import { MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
+import { postgresPartners } from "../store/partners/partners.ts";
 import { runAcquirerTest } from "./acquirer-test.ts";
 import { runBackup } from "./backup.ts";
-import { type RunContext, runAuditExport, runAuditVerify, runCheck, runMigrate, runServe } from "./run.ts";
+import {
+  type RunContext,
+  runAuditExport,
+  runAuditVerify,
+  runCheck,
+  runMasterKeyRotate,
+  runMigrate,
+  runServe,
+} from "./run.ts";
 
 /** A name with an address of each family; at neither is anything listening. */
 const dualHost = "dual.test";
@@ -197,6 +208,27 @@ test.each([
   expect(command.printed()).toBe("");
 });
 
+test("a rotation of the master key says that the others can be removed once nothing is under them", async () => {
+  const stored = await createDatabase();
+  onTestFinished(() => stored.drop());
+  const keys = Array.from({ length: 3 }, () => randomBytes(32).toString("base64"));
+  const [old = "", lost = "", next = ""] = keys;
+  const database = openDatabase(stored.url, { connectionsMax: 2, onIdleError: () => undefined });
+  const store = postgresPartners(database);
+  await requireFittingMasterKey(MasterKey.parse(old), store);
+  await store.storeSealed("of a test", MasterKey.parse(lost).sealNamed(Buffer.from("a secret"), "of a test"));
+  await database.close();
+  const rotate = async (others: string) => {
+    const env = { DATABASE_URL: stored.url, PAYBELL_MASTER_KEY: next, PAYBELL_MASTER_KEY_OTHERS: others };
+    const rotating = processOf(env);
+    return [await runMasterKeyRotate(rotating, { json: false }), rotating.printed()];
+  };
+  const isLeft = "1 keys are encrypted under another master key: add it to PAYBELL_MASTER_KEY_OTHERS.\n";
+  expect(await rotate(old)).toEqual([1, isLeft]);
+  const isDone = "Every key is encrypted under this master key (0 now): PAYBELL_MASTER_KEY_OTHERS can be removed.\n";
+  expect(await rotate(`${old},${lost}`)).toEqual([0, isDone]);
+});
+
 test("a program of PostgreSQL's gets no secret of ours, and ends with the command that called it", async () => {
   const folder = await mkdtemp(join(tmpdir(), "paybell-run-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -232,6 +264,9 @@ test("an export of the audit that follows it writes each entry once, and one tha
   expect(await ended).toBe(0);
   expect(follower.printed().match(/"seq":\d+/g)).toEqual(['"seq":1', '"seq":2']);
   await database.close();
+  const verified = processOf({ DATABASE_URL: stored.url });
+  expect(await runAuditVerify(verified, { json: false, expect: { seq: 2, hash: "another" } })).toBe(1);
+  expect(verified.printed()).toBe("Entry 2 is not there with the expected hash: the audit was cut off or replaced.\n");
   const exported = processOf({ DATABASE_URL: stored.url });
   const full = new Writable({ write: (_, __, done) => done(new Error("ENOSPC: no space left on device, write")) });
   const process = Object.assign(exported.process, { stdout: full });
