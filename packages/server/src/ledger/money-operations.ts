@@ -50,6 +50,10 @@ export interface MerchantTotals {
   readonly declinedQuantity: number;
 }
 
+/** With sums in decimals, as they are stored. */
+export type MerchantSums = Omit<MerchantTotals, `${string}Minor`> &
+  Readonly<Record<"saleTotal" | "voidTotal" | "refundTotal", string>>;
+
 export interface MerchantSearch {
   readonly partner?: string | undefined;
   /** Created then or later. */
@@ -65,7 +69,7 @@ export interface MoneyStore {
   /** A Settlement or Batch Upload, under way or ended. */
   settlement(id: string): Promise<StoredSettlement | undefined>;
   /** By partner, merchant and currency. */
-  merchants(search: MerchantSearch): Promise<readonly MerchantTotals[]>;
+  merchants(search: MerchantSearch): Promise<readonly MerchantSums[]>;
   /** The transactions that belong together with it, in their order. */
   chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]>;
 }
@@ -107,7 +111,9 @@ export class MoneyOperations {
   /** @throws ServiceError `invalid_value` of a period that is longer than a month, or ends before it begins */
   async merchants(search: MerchantSearch): Promise<readonly MerchantTotals[]> {
     const spanMs = search.toMs - search.fromMs;
-    if (spanMs > 0 && spanMs <= merchantSpanMsMax) return await this.#parts.store.merchants(search);
+    if (spanMs > 0 && spanMs <= merchantSpanMsMax) {
+      return (await this.#parts.store.merchants(search)).map(inMinor);
+    }
     const message = "to must be after from, by 31 days at most.";
     throw badFields([{ field: "to", code: "invalid_value", message }]);
   }
@@ -333,4 +339,10 @@ function totalsOfFields(fields: Readonly<Record<string, string>>, currency: stri
     refundQuantity: null,
     refundTotalMinor: null,
   };
+}
+
+function inMinor({ saleTotal, voidTotal, refundTotal, ...row }: MerchantSums): MerchantTotals {
+  const minor = (sum: string) => String(minorOf(sum, currencyDecimals(row.currency) ?? 0) ?? 0n);
+  const totals = { saleTotalMinor: minor(saleTotal), voidTotalMinor: minor(voidTotal) };
+  return { ...row, ...totals, refundTotalMinor: minor(refundTotal) };
 }

@@ -1,8 +1,7 @@
-import { chargingCommands, currencyDecimals } from "@paybell/contract";
-import { minorOf } from "../../commands/amount.ts";
+import { chargingCommands } from "@paybell/contract";
 import { highestId, lowestId } from "../../ids.ts";
 import type {
-  MerchantTotals,
+  MerchantSums,
   MoneyItem,
   MoneyKind,
   MoneySearch,
@@ -199,15 +198,6 @@ const merchants = `
     AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REFUND"])}
   GROUP BY t.partner_id, 2, m.currency`;
 
-type Summed = Omit<MerchantTotals, `${string}Minor`> &
-  Readonly<Record<"saleTotal" | "voidTotal" | "refundTotal", string>>;
-
-function inMinor({ saleTotal, voidTotal, refundTotal, ...row }: Summed): MerchantTotals {
-  const minor = (sum: string) => String(minorOf(sum, currencyDecimals(row.currency) ?? 0) ?? 0n);
-  const totals = { saleTotalMinor: minor(saleTotal), voidTotalMinor: minor(voidTotal) };
-  return { ...row, ...totals, refundTotalMinor: minor(refundTotal) };
-}
-
 /** Transactions, Reversals and settlements for the operator, in PostgreSQL. */
 export function postgresMoney(homes: Homes): MoneyStore {
   return {
@@ -231,9 +221,9 @@ export function postgresMoney(homes: Homes): MoneyStore {
 
     async merchants({ partner, fromMs, toMs }) {
       const values = [partner ?? null, lowestId(fromMs), lowestId(toMs), fromMs, toMs];
-      const rows = await homes.gather(({ pool }) => queryAlongIndexes<Summed>(pool, merchants, values));
-      const nameOf = ({ partnerId, mid, currency }: MerchantTotals) => `${partnerId} ${mid} ${currency}`;
-      return rows.map(inMinor).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+      const rows = await homes.gather(({ pool }) => queryAlongIndexes<MerchantSums>(pool, merchants, values));
+      const nameOf = ({ partnerId, mid, currency }: MerchantSums) => `${partnerId} ${mid} ${currency}`;
+      return rows.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
     },
 
     chain: (partnerId, id) => chain.rows(homes.of(partnerId).pool, [partnerId, id]),
