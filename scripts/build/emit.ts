@@ -4,6 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { type OutputOptions, type Plugin, rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
+import { compilerEnv } from "./compiler.ts";
 import { entryPaths, type Package, smallPackages } from "./packages.ts";
 
 const run = promisify(execFile);
@@ -43,11 +44,12 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
   };
   writeFileSync(join(directory.path, "tsconfig.json"), JSON.stringify(settings));
   const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", directory.path];
+  const how = { env: { ...process.env, ...compilerEnv } };
   try {
     // Each further checker checks much of the same again: one takes half of four's processor time (measured), and no
     // longer on two cores.
-    await run(process.execPath, [...tsc, "--emitDeclarationOnly", "--checkers", "1"]);
-    await run(process.execPath, [...tsc, "--declaration", "false", "--removeComments", "--noCheck"]);
+    await run(process.execPath, [...tsc, "--emitDeclarationOnly", "--checkers", "1"], how);
+    await run(process.execPath, [...tsc, "--declaration", "false", "--removeComments", "--noCheck"], how);
   } catch (error) {
     const words = error instanceof Error && "stdout" in error ? String(error.stdout) : String(error);
     throw new Error(`${one.manifest.name} does not compile:\n${words}`, { cause: error });

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { compilerEnv } from "../build/compiler.ts";
 
 const run = promisify(execFile);
 const node = process.execPath;
@@ -40,11 +41,12 @@ export async function runChecks(
 ): Promise<{ readonly passed: number; readonly failed: number }> {
   let passed = 0;
   const waiting = checks.values();
+  const how = { cwd: where.cwd, env: { ...where.env, ...compilerEnv }, maxBuffer: outputBytesMax };
   const worker = async () => {
     for (const { name, command, args } of waiting) {
       const startedMs = performance.now();
       // A command that cannot be started fails, too: its output is the system's reason.
-      const failure = await run(command, [...args], { ...where, maxBuffer: outputBytesMax }).then(
+      const failure = await run(command, [...args], how).then(
         () => undefined,
         ({ stdout, stderr, message }) => `${stdout ?? ""}${stderr ?? ""}`.trimEnd() || String(message),
       );
