@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { Client } from "pg";
 import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { PostgresIntakeLocks } from "./intake-locks.ts";
 
 /** A connection to a server that may disappear without a word. */
@@ -29,4 +30,17 @@ test("a connection without an answer is given up with its locks, and the next fi
   expect(held?.lost.aborted).toBe(true);
   expect(await locks.hold("second.jsonl")).toBeDefined();
   expect(opened).toHaveLength(2);
+});
+
+test("a file is held by one instance until that one releases it, or its connection ends", async () => {
+  const { connectDirectly } = await openTestDatabase();
+  const [one, other] = [new PostgresIntakeLocks(connectDirectly), new PostgresIntakeLocks(connectDirectly)];
+  const [first] = [await one.hold("a.jsonl"), await one.hold("b.jsonl")];
+  const isFree = async (name: string) => (await other.hold(name)) !== undefined;
+  expect([await isFree("a.jsonl"), await isFree("b.jsonl"), await isFree("c.jsonl")]).toEqual([false, false, true]);
+  await first?.release();
+  expect([await isFree("a.jsonl"), await isFree("b.jsonl")]).toEqual([true, false]);
+  await one.close();
+  await expect.poll(() => isFree("b.jsonl")).toBe(true);
+  await other.close();
 });
