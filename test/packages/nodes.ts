@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempDisposableSync, realpathSync, renameSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { repository, run } from "./project.ts";
+import { run } from "./project.ts";
 
 export interface NodeFound {
   readonly path: string;
@@ -36,16 +37,30 @@ export async function findNodes(path: string): Promise<NodeFound[]> {
   return [...found].map(([version, executable]) => ({ version, path: executable }));
 }
 
-/** Kept in the repository's node_modules, so that it is fetched once. */
+/** Kept for every checkout on this machine: `npm ci` empties node_modules. */
+const cache = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "paybell/nodes");
+
 async function fetchNode(version: string): Promise<string | undefined> {
   const name = packageOf[`${process.platform} ${process.arch}`];
-  const folder = join(repository, "node_modules/.cache/nodes", version);
+  const folder = join(cache, version);
   const node = join(folder, "node_modules", name ?? "", "bin/node");
   if (name !== undefined && !existsSync(node)) {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "package.json"), '{"private": true}');
+    mkdirSync(cache, { recursive: true });
+    using staging = mkdtempDisposableSync(join(cache, "fetching-"));
+    const own = join(staging.path, version);
+    mkdirSync(own);
+    writeFileSync(join(own, "package.json"), '{"private": true}');
     const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", `${name}@${version}`];
-    await run("npm", args, { cwd: folder }).catch(() => undefined);
+    const isFetched = await run("npm", args, { cwd: own }).then(
+      () => true,
+      () => false,
+    );
+    try {
+      if (isFetched) renameSync(own, folder);
+    } catch (error) {
+      // Another test file may have been faster.
+      if (!existsSync(node)) throw error;
+    }
   }
   if (name !== undefined && existsSync(node)) return node;
   process.stderr.write(`NOT TRIED on Node ${version}, which could not be fetched\n`);
