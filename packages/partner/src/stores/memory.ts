@@ -1,5 +1,5 @@
+import { linksOf, serializer } from "./chains.ts";
 import type { SeenIpn, SeenStore } from "./store.ts";
-import { linksOf, serializer } from "./store.ts";
 
 /**
  * Records IPNs in this process only, until it ends: for tests, and for effects that end with the process too.

@@ -1,9 +1,9 @@
+import { linksOf } from "./chains.ts";
 import {
   checkedDays,
   checkedTable,
   type KnownIpn,
   linkedChains,
-  linksOf,
   linkTo,
   noTable,
   retentionDaysDefault,

@@ -1,14 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Misused, PaybellError } from "../misused.ts";
-import {
-  checkedDays,
-  type KnownIpn,
-  linkedChains,
-  linksOf,
-  linkTo,
-  retentionDaysDefault,
-  type SeenStore,
-} from "./store.ts";
+import { linksOf } from "./chains.ts";
+import { checkedDays, type KnownIpn, linkedChains, linkTo, retentionDaysDefault, type SeenStore } from "./store.ts";
 
 /** The part of an `ioredis` or a `redis` (node-redis) client that is used. */
 export type RedisClient =

@@ -1,14 +1,13 @@
+import { linksOf, serializer } from "./chains.ts";
 import {
   checkedDays,
   checkedTable,
   type KnownIpn,
   linkedChains,
-  linksOf,
   linkTo,
   noTable,
   retentionDaysDefault,
   type SqlStore,
-  serializer,
 } from "./store.ts";
 
 /** The part of node:sqlite's DatabaseSync and of better-sqlite3's Database that is used. */

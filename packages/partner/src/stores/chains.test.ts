@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { serializer } from "./store.ts";
+import { serializer } from "./chains.ts";
 
 test("functions of one name run one after the other, in the order of the calls", async () => {
   const serially = serializer();
