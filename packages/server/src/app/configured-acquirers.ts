@@ -14,6 +14,7 @@ import { OneSession, type SessionHolder } from "../acquirer/session/one-session.
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { readNamedFile, readTlsFiles } from "../config.ts";
 import type { EventSink } from "../events.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Log } from "../log.ts";
@@ -23,7 +24,6 @@ import { PostgresAcquirerSessions } from "../store/acquirer-sessions.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresAcquirers } from "../store/registered-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { readNamedFile, readTlsFiles } from "./named-files.ts";
 
 export type HostOptions = Omit<Iso8583Options, "onEvent" | "noteAsked" | "connectsLater" | "earlierTimeoutMs">;
 

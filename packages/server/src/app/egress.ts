@@ -1,12 +1,11 @@
 import { X509Certificate } from "node:crypto";
 import { Agent, fetch as fetchBy } from "undici";
 import { systemClock } from "../clock.ts";
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError, readNamedFile } from "../config.ts";
 import { createResolver } from "../delivery/transport/addresses.ts";
 import { connectorOf } from "../delivery/transport/connect.ts";
 import { EgressProxy, type EgressProxyOptions } from "../delivery/transport/egress-proxy.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
-import { readNamedFile } from "./named-files.ts";
 
 export type EgressConfig = Pick<Config, "egressProxy" | "egressProxyResolves" | "egressProxyExcept">;
 

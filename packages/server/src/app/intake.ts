@@ -6,7 +6,7 @@ import { Clearing } from "../clearing/clearing.ts";
 import { ClearingFolder } from "../clearing/folder.ts";
 import type { ClearingLayout } from "../clearing/read-file.ts";
 import { systemClock } from "../clock.ts";
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError, readTlsFiles } from "../config.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { FileDrop } from "../intake/file-drop/file-drop.ts";
 import { makeFolders } from "../intake/file-drop/progress.ts";
@@ -17,7 +17,6 @@ import { postgresClearing } from "../store/clearing/clearing.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
 import type { NamedAcquirer } from "./configured-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { readTlsFiles } from "./named-files.ts";
 
 /** A way for completions beside HTTP: started once the ledger runs, stopped before it ends. */
 export interface Intake {
