@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { withAdmin } from "./support/database.ts";
+import { queryHomes, withAdmin } from "./support/database.ts";
 import { operatorToken, startTestService } from "./support/service.ts";
 
 test("the audit has each look at the content of IPNs: one's content, its proof, and a day", async () => {
@@ -82,17 +82,21 @@ test("no action happens without its entry: with the audit locked, each is refuse
   const acquirer = { profile: JSON.parse(readFileSync(profilePath, "utf8")), hosts: ["127.0.0.1:1"], tls: "off" };
   await service.operator("PUT", "/operator/v1/acquirers/first", acquirer);
   await service.operator("PUT", `${own}/terminals/T8`, { mid: "M8" });
-  const rows = () =>
-    withAdmin(service.database.url, async (client) => {
+  const rows = async () => [
+    await queryHomes(
+      service.database,
+      "SELECT (SELECT count(*) FROM terminals) AS terminals, (SELECT count(*) FROM notifications) AS notifications",
+    ),
+    await withAdmin(service.database.url, async (client) => {
       const { rows: found } = await client.query(
         `SELECT (SELECT json_agg(t ORDER BY id) FROM (SELECT id, state, updated_at FROM partners) t) AS partners,
            (SELECT json_agg(t ORDER BY id) FROM (SELECT id, material, expires_at FROM partner_keys) t) AS keys,
            (SELECT json_agg(t ORDER BY id) FROM (SELECT id, revoked_at FROM operators) t) AS operators,
-           (SELECT count(*) FROM terminals) AS terminals, (SELECT count(*) FROM notifications) AS notifications,
            (SELECT count(*) FROM acquirers) AS acquirers, (SELECT count(*) FROM audit) AS audit`,
       );
       return found;
-    });
+    }),
+  ];
   const before = await rows();
   const release = await lockedAudit(service.database.url);
   const actions: readonly (readonly [string, string, unknown?])[] = [

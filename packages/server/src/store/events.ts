@@ -33,7 +33,7 @@ const recordedSince = prepared<{ recorded: boolean }>(`
 
 // Alerts that were tried together are tried together again, with nothing added, because some channels may have accepted
 // them.
-const takeDue = prepared<Alert>(`
+const takeDue = prepared<Omit<Alert, "atMs"> & { createdAt: Date }>(`
   WITH head AS (
     SELECT d.id, d.kind, d.alert_group FROM events d WHERE d.alert_due_at <= now()
     ORDER BY d.alert_due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
@@ -45,7 +45,7 @@ const takeDue = prepared<Alert>(`
     alert_group = coalesce(e.alert_group, m.head_id)
   FROM members m WHERE e.partner_id = m.partner_id AND e.id = m.id
   RETURNING nullif(e.partner_id, '${serviceId}') AS "partnerId", e.id, e.kind, e.subject_id AS "subjectId", e.detail,
-    ${epochMs("e.created_at")} AS "atMs", e.alert_tries AS tries, e.alert_group AS "groupId"`);
+    e.created_at AS "createdAt", e.alert_tries AS tries, e.alert_group AS "groupId"`);
 
 const beQuiet = prepared(`
   INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
@@ -124,7 +124,8 @@ export function postgresEvents(homes: Homes): EventStore {
       // A group belongs to one home: the next home is tried if this one has nothing due.
       for (const { pool } of homes.all) {
         const rows = await takeDue.rows(pool, [rowsMax, leaseS]);
-        if (rows.length > 0) return rows;
+        // Citus returns no time as a number.
+        if (rows.length > 0) return rows.map(({ createdAt, ...alert }) => ({ ...alert, atMs: createdAt.getTime() }));
       }
       return [];
     },
