@@ -140,6 +140,7 @@ test("the page Clearing lists what differs, with both sides, and one is worked o
   await page.getByRole("combobox", { name: "State" }).click();
   await page.getByRole("option", { name: "Resolved" }).click();
   await page.getByText("the bank takes the line back").waitFor();
+  expect(await page.getByRole("button", { name: "Resolve" }).count()).toBe(0);
   await fits(page);
 });
 

@@ -112,6 +112,9 @@ test("a file of fixed columns is read by its places, and its amounts with the ho
     [2, "123456789012", "150000", "2026-11-21"],
     [3, "ABC", "1", "2026-11-22"],
   ]);
+  const names = `${"RRN".padEnd(12)}${"AMOUNT".padEnd(12)}DATE`;
+  const [line] = await read(`HEADER 2026\n${names}\n12345678901200001500000020261121`, { ...fixed, header: true });
+  expect(line).toMatchObject({ line: 3, refId: "123456789012", minor: "150000" });
 });
 
 test.each<[string, string | Buffer, string | undefined, number]>([

@@ -15,9 +15,9 @@ const lines = 2_500;
 const nowMs = Date.UTC(2025, 10, 2);
 const file = ["RRN,AMOUNT,DATE", ...Array.from({ length: lines }, (_, nth) => `R${nth},1,20251101`), ""].join("\n");
 const columns = { refId: "RRN", amount: "AMOUNT", date: "DATE" };
-const section = clearingSchema.parse({ format: "csv", header: true, columns, currency: "VND", daysMax: 60 });
+const given = { format: "csv", header: true, columns, currency: "VND", daysMax: 60 };
 
-function instance(change: Partial<ClearingStore> = {}) {
+function instance(change: Partial<ClearingStore> = {}, section = clearingSchema.parse(given)) {
   const store = postgresClearing(connections, { alerting: false });
   const changed = new Proxy<ClearingStore>(store, {
     get: (target, name: keyof ClearingStore) => change[name] ?? target[name].bind(target),
@@ -43,6 +43,18 @@ test("a file that is received by two instances at once is one file", async () =>
   expect(second).toBe(first);
   const { rows } = await connections.pool.query("DELETE FROM clearing_files RETURNING id");
   expect(rows).toEqual([{ id: first }]);
+});
+
+test("a file begins with its first payment, which a chargeback of an older one does not move", async () => {
+  const never = { claim: async () => undefined };
+  const kinds = { S: "sale", C: "chargeback" };
+  const withKinds = clearingSchema.parse({ ...given, columns: { ...columns, kind: "TYPE" }, kinds });
+  const text = "TYPE,RRN,AMOUNT,DATE\nC,R1,1,20251029\nS,R2,1,20251031\nS,R3,1,20251101\n";
+  await instance(never, withKinds).receive("kinds", text);
+  const { rows } = await connections.pool.query(
+    "DELETE FROM clearing_files WHERE acquirer = 'kinds' RETURNING first_day::text AS day",
+  );
+  expect(rows).toEqual([{ day: "2025-10-31" }]);
 });
 
 test("what is done with one file, or old, leaves other files and exceptions as they are", async () => {

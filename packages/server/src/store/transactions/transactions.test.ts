@@ -44,6 +44,15 @@ test("a transaction that another instance took over after the look is left to it
   expect(await transactions.find(partnerId, lost.id)).toMatchObject({ runBy: other });
 });
 
+test("a message is noted for another host while its command runs, and not once it has ended", async () => {
+  const one = init({ tid: "T-HOSTS" });
+  await transactions.begin(one);
+  expect(await transactions.redirect(partnerId, one.id, leaseId, "second")).toBe(true);
+  await connections.pool.query("UPDATE transactions SET state = 'ERROR' WHERE id = $1", [one.id]);
+  expect(await transactions.redirect(partnerId, one.id, leaseId, "third")).toBe(false);
+  expect(await transactions.find(partnerId, one.id)).toMatchObject({ site: "second" });
+});
+
 test("a transaction is found by its reqId in any case of letters, and by nobody else's partner id", async () => {
   const one = init({ tid: "T-FIND" });
   await transactions.begin(one);
