@@ -136,9 +136,9 @@ describe("a 25 to a Reversal", async () => {
     await patient.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [id]);
   }
 
-  /** Its original can no longer be booked from now on. */
-  async function pastTheMargin(id: TransactionId): Promise<void> {
-    await patient.query("UPDATE reversals SET left_by = now() - interval '2 hours' WHERE transaction_id = $1", [id]);
+  /** Its original can no longer be booked: the margin is an hour. */
+  async function pastTheMargin(id: TransactionId, ago = "2 hours"): Promise<void> {
+    await patient.query("UPDATE reversals SET left_by = now() - $2::interval WHERE transaction_id = $1", [id, ago]);
   }
 
   test("is provisional while the Sale may still be booked: it is repeated, and undoes the Sale if it is", async () => {
@@ -234,6 +234,9 @@ describe("a 25 to a Reversal", async () => {
     const { transaction, done } = await first.run(own, till.reversal(sale));
     expect(done).toBe(false);
     await answered25(sale.id, 1);
+    await pastTheMargin(sale.id, "30 min");
+    await patient.runDueNow();
+    await answered25(sale.id, 2);
     await pastTheMargin(sale.id);
     await patient.reversed(sale.id, "25");
     expect(await first.endOf(transaction)).toMatchObject({ state: "SUCCESS" });
@@ -267,10 +270,8 @@ describe("a 25 to a Reversal", async () => {
     await expect
       .poll(() => patient.reversalOf(sale.id), { interval: 5 })
       .toMatchObject({ state: "PARKED", code: "25" });
-    const [event] = await patient.query<{ detail: unknown }>(
-      "SELECT detail FROM events WHERE kind = 'reversal_refused' AND subject_id = $1",
-      [sale.id],
-    );
+    const refused = "SELECT detail FROM events WHERE kind = 'reversal_refused' AND subject_id = $1";
+    const [event] = await patient.query<{ detail: unknown }>(refused, [sale.id]);
     const [site, originalSite] = where === "another host" ? ["second", "simulator"] : ["simulator", ""];
     expect(event?.detail).toEqual({ responseCode: "25", site, originalSite });
     expect(await first.find(own, sale.id)).toMatchObject({ state: "ERROR", reversal: "parked" });
