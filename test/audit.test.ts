@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { queryHomes, withAdmin } from "./support/database.ts";
-import { operatorToken, startTestService } from "./support/service.ts";
+import { operatorToken, serviceOfFile } from "./support/service.ts";
+
+const service = await serviceOfFile();
 
 test("the audit has each look at the content of IPNs: one's content, its proof, and a day", async () => {
-  const service = await startTestService();
-  onTestFinished(() => service.stop());
   const partner = await service.register();
   const { id } = await partner.notify(sale(), "accepted");
   const looks = [
@@ -26,8 +26,6 @@ test("the audit has each look at the content of IPNs: one's content, its proof, 
 });
 
 test("a refused report is shown by its event's id to operators only, and the audit has each look", async () => {
-  const service = await startTestService();
-  onTestFinished(() => service.stop());
   const partner = await service.register();
   const refused = { ...reportedSale(partner.id, { amount: "-1", merchantTransId: "bought-shoes" }) };
   await service.operator("POST", "/operator/v1/completions", { completions: [refused] });
@@ -73,8 +71,6 @@ async function lockedAudit(url: string): Promise<() => Promise<void>> {
 }
 
 test("no action happens without its entry: with the audit locked, each is refused and changes nothing", async () => {
-  const service = await startTestService();
-  onTestFinished(() => service.stop());
   const partner = await service.register();
   const { id } = await partner.notify(sale(), "accepted");
   const operator = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
@@ -133,8 +129,6 @@ test("no action happens without its entry: with the audit locked, each is refuse
 });
 
 test("an action outside of the database has an entry of its intent before, and one of its outcome after", async () => {
-  const service = await startTestService();
-  onTestFinished(() => service.stop());
   const partner = await service.register();
   const { id } = await partner.notify(sale(), "accepted");
   const unknown = "01a201e6-1bf7-73ed-8aa6-cf91ed000000";
@@ -150,8 +144,6 @@ test("an action outside of the database has an entry of its intent before, and o
 });
 
 test("a new object is the subject of its entry", async () => {
-  const service = await startTestService();
-  onTestFinished(() => service.stop());
   const partner = await service.register();
   const { body: operator } = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
   const { body: key } = await partner.call("POST", "/v1/api-keys", { json: { name: "another", scopes: ["read"] } });

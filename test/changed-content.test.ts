@@ -1,11 +1,13 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { lowestId } from "../packages/server/src/ids.ts";
 import { sale } from "./support/commands.ts";
 import { inHomes } from "./support/database.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { serviceOfFile, type TestPartner } from "./support/service.ts";
+
+const service = await serviceOfFile();
 
 /** An accepted Sale of a new partner. */
-async function accepted(service: WholeService): Promise<{ readonly partner: TestPartner; readonly id: string }> {
+async function accepted(): Promise<{ readonly partner: TestPartner; readonly id: string }> {
   const partner = await service.register();
   const { id } = await partner.notify(sale(), "accepted");
   return { partner, id };
@@ -23,9 +25,7 @@ const changes = [
 test.each(changes)(
   "a notification of which somebody changed %s is parked, and nobody else waits",
   async (_, change) => {
-    const service = await startTestService();
-    onTestFinished(() => service.stop());
-    const { partner, id } = await accepted(service);
+    const { partner, id } = await accepted();
     const received = partner.server.deliveries.length;
     await inHomes(service.database, (client) => client.query(`UPDATE notifications SET ${change} WHERE id = $1`, [id]));
 
@@ -49,9 +49,7 @@ test.each(changes)(
 );
 
 test("a notification that somebody wrote to the database is refused, with an id older than the mark too", async () => {
-  const service = await startTestService();
-  onTestFinished(() => service.stop());
-  const { id } = await accepted(service);
+  const { id } = await accepted();
   const forged = `${lowestId(Date.now() - 86_400_000).slice(0, 14)}${id.slice(14)}`;
   await inHomes(service.database, (client) =>
     client.query(

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { post, postDefaults } from "@paybell/partner/certify";
 import { sampleIpn } from "@paybell/partner/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { profile } from "../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
 import { FakeHost } from "../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "./support/commands.ts";
@@ -128,6 +128,28 @@ test("its receiver accepts what was sealed with the keys before a rotation, as w
   const { body, headers } = sampleIpn({}, { encryptionKey, signingKey, webhookSecret });
   const answer = await post(new URL(receiverUrl), { method: "POST", headers, body }, { ...postDefaults, ca });
   expect(answer).toMatchObject({ status: 204 });
+});
+
+describe("another program in its folder and on its port", () => {
+  const env = () => ({ PAYBELL_HOME: home, PAYBELL_PORT: new URL(baseUrl()).port });
+
+  test("names its process id if it is a sandbox, too", async () => {
+    const second = spawnPaybell(["sandbox"], env());
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toContain(String(sandbox.pid));
+  });
+
+  test("does not blame it if it has a database of its own", async () => {
+    const served = spawnPaybell(["serve"], {
+      ...env(),
+      PAYBELL_HOST: "127.0.0.1",
+      PAYBELL_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
+      DATABASE_URL: "postgres://127.0.0.1:9/none",
+    });
+    expect(await served.exited).toBe(1);
+    expect(served.output()).toContain(`port ${env().PAYBELL_PORT} is in use by another program`);
+    expect(served.output()).not.toContain("is using");
+  });
 });
 
 /** The last, because it stops the sandbox. */

@@ -55,37 +55,3 @@ test("a used operators' port is reported with its setting", async () => {
   expect(started.output()).toContain(`port ${port} is in use by another program`);
   expect(started.output()).toContain("PAYBELL_OPERATOR_PORT");
 });
-
-test("with a database of its own it is not blamed on the sandbox that runs in the same folder", async () => {
-  const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) };
-  const sandbox = spawnPaybell(["sandbox"], env);
-  try {
-    await sandbox.said((line) => line.match(/Ctrl-C stops/));
-    const served = spawnPaybell(["serve"], {
-      ...env,
-      PAYBELL_HOST: "127.0.0.1",
-      PAYBELL_MASTER_KEY: masterKey,
-      DATABASE_URL: databaseUrl,
-    });
-    expect(await served.exited).toBe(1);
-    expect(served.output()).toContain(`port ${env.PAYBELL_PORT} is in use by another program`);
-    expect(served.output()).not.toContain("is using");
-  } finally {
-    sandbox.signal("SIGINT");
-    expect(await sandbox.exited).toBe(0);
-  }
-});
-
-test("a second sandbox on the same home and port names the process id of the first", async () => {
-  const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) };
-  const first = spawnPaybell(["sandbox"], env);
-  try {
-    await first.said((line) => line.match(/Ctrl-C stops/));
-    const second = spawnPaybell(["sandbox"], env);
-    expect(await second.exited).toBe(1);
-    expect(second.output()).toContain(String(first.pid));
-  } finally {
-    first.signal("SIGINT");
-    expect(await first.exited).toBe(0);
-  }
-});

@@ -78,7 +78,6 @@ export const tiers: readonly Tier[] = [
     tests: [
       ...server("postgres", "store/schema"),
       "test/database-password.test.ts",
-      "test/ledger/simulator-settings.test.ts",
       "test/no-acquirer.test.ts",
       "test/sandbox.test.ts",
       "test/sandbox-ending.test.ts",
@@ -182,7 +181,7 @@ export const longest: readonly string[] = [
   "test/upgrade/rolling.test.ts",
   "test/packages/packages.test.ts",
   "test/console/working-day.test.ts",
-  "test/ledger/simulator-settings.test.ts",
+  "test/sandbox-ending.test.ts",
   "test/ops/image.test.ts",
   "bench/smoke.test.ts",
   "test/intake/kafka.test.ts",

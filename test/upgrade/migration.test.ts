@@ -20,31 +20,44 @@ async function stop(instance: Instance): Promise<void> {
   expect(await instance.exited, instance.output()).toBe(0);
 }
 
-/** A database that the old version has worked on, and everything that it showed before it ended. */
-async function leftBehind(acquirerTimeoutMs: number, end: (instance: Instance, life: Life) => Promise<void>) {
+/**
+ * A database that the old version has worked on, and everything that it showed before it ended: once in order, then by
+ * kill -9, with a command at the acquirer and a POST in flight.
+ */
+async function leftBehind() {
   const database = await createDatabase({ isMigrated: false });
   onTestFinished(() => database.drop());
-  const instance = await spawnInstance({
-    ...how,
-    databaseUrl: database.url,
-    tree,
-    env: { PAYBELL_ACQUIRER_TIMEOUT_MS: String(acquirerTimeoutMs) },
-  });
+  const start = async (acquirerTimeoutMs: number) => {
+    const env = { PAYBELL_ACQUIRER_TIMEOUT_MS: String(acquirerTimeoutMs) };
+    const instance = await spawnInstance({ ...how, databaseUrl: database.url, tree, env });
+    onTestFinished(async () => {
+      instance.signal("SIGKILL");
+      await instance.exited;
+    });
+    return instance;
+  };
+  const first = await start(1_000);
+  const life = await live(first, host);
+  const { quiet, parked, failing, paused } = life;
   onTestFinished(async () => {
-    instance.signal("SIGKILL");
-    await instance.exited;
+    for (const { server } of [...quiet, parked, failing, paused]) await server.close();
   });
-  const life = await live(instance, host);
-  const partners = [...life.quiet, life.parked, life.failing, life.paused];
-  onTestFinished(async () => {
-    for (const { server } of partners) await server.close();
+  const before = await view(first, life);
+  const { body: audit } = await first.operator("GET", "/operator/v1/audit?limit=500");
+  await stop(first);
+
+  const second = await start(10_000);
+  failing.server.answersAlways("hang");
+  await failing.server.until((all) => all.at(-1)?.answer === "hang");
+  const { status, body } = await callHttp(second.baseUrl, "POST", "/v1/commands", {
+    key: failing.secrets.apiKey,
+    json: sale({ tid: "T0000004", card: { token: "tok_slow_60000" } }),
+    headers: { prefer: "respond-async" },
   });
-  const [before, { body: audit }] = [
-    await view(instance, life),
-    await instance.operator("GET", "/operator/v1/audit?limit=500"),
-  ];
-  await end(instance, life);
-  return { database, life, before, audit: audit["items"] as unknown[] };
+  expect([status, body["status"]]).toEqual([202, "INIT"]);
+  second.signal("SIGKILL");
+  expect(await second.exited).toBeNull();
+  return { database, life, before, audit: audit["items"] as unknown[], begun: String(body["id"]) };
 }
 
 /** This version on the same database. */
@@ -129,30 +142,8 @@ describe.skipIf(old.commit === undefined)(`a database of ${old.title} is upgrade
     tree = await installOldVersion(old);
   }, timeoutMs);
 
-  test("after a clean stop", { timeout: timeoutMs }, async () => {
-    const { database, life, before, audit } = await leftBehind(1_000, stop);
-    const instance = await upgraded(database.url);
-    await everythingIsThere(instance, life, before);
-    await keysStillWork(instance, life);
-    await pendingArrives(instance, life);
-    await parkedIsRedelivered(instance, life);
-    await openBatchSettles(instance, life);
-    await auditContinues(instance, database.url, audit);
-    allOpened(life);
-  });
-
-  test("after kill -9, with a command at the acquirer and a POST in flight", { timeout: timeoutMs }, async () => {
-    let begun = "";
-    const { database, life, before, audit } = await leftBehind(10_000, async (one, { failing }) => {
-      failing.server.answersAlways("hang");
-      await failing.server.until((all) => all.at(-1)?.answer === "hang");
-      const slow = sale({ tid: "T0000004", card: { token: "tok_slow_60000" } });
-      const { status, body } = await failing.run(slow, { prefer: "respond-async" });
-      expect([status, body["status"]]).toEqual([202, "INIT"]);
-      begun = String(body["id"]);
-      one.signal("SIGKILL");
-      expect(await one.exited).toBeNull();
-    });
+  test("after a clean stop and kill -9", { timeout: timeoutMs }, async () => {
+    const { database, life, before, audit, begun } = await leftBehind();
     const instance = await upgraded(database.url);
     await everythingIsThere(instance, life, before);
     await keysStillWork(instance, life);
