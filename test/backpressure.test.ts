@@ -1,5 +1,5 @@
 import { afterAll, expect, test, vi } from "vitest";
-import { Backpressure } from "../packages/server/src/delivery/backpressure.ts";
+import { Backpressure } from "../packages/server/src/delivery/limits/backpressure.ts";
 import { sale } from "./support/commands.ts";
 import { startTestService } from "./support/service.ts";
 

@@ -1,6 +1,6 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { ContentMac } from "../packages/server/src/delivery/content-mac.ts";
+import { ContentMac } from "../packages/server/src/delivery/attempt/content-mac.ts";
 import { MasterKey } from "../packages/server/src/partners/master-key.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { inHomes, queryHomes, withAdmin } from "./support/database.ts";

@@ -1,8 +1,8 @@
-import type { LoadedCircuit } from "../../packages/server/src/delivery/circuits.ts";
+import { jitter, mayAskToWait } from "../../packages/server/src/delivery/attempt/schedule.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
-import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
-import { jitter, mayAskToWait } from "../../packages/server/src/delivery/schedule.ts";
+import type { LoadedCircuit } from "../../packages/server/src/delivery/limits/circuits.ts";
 import type { DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
+import type { OwnedShard } from "../../packages/server/src/delivery/worker/ownership.ts";
 import { type LeaseId, type NotificationId, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import type { Observed, SimulationContext } from "../context.ts";
 import type { ShardRow, SimulatedNotification } from "../database/tables.ts";

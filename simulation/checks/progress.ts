@@ -1,5 +1,5 @@
-import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuits.ts";
-import type { Queue } from "../../packages/server/src/delivery/queue.ts";
+import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/limits/circuits.ts";
+import type { Queue } from "../../packages/server/src/delivery/queues/queue.ts";
 import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.ts";
 import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/notification.ts";
 import type { Observed, SimulationContext } from "../context.ts";

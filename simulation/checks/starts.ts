@@ -1,12 +1,12 @@
-import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
-import type { CircuitState } from "../../packages/server/src/delivery/circuit.ts";
+import type { AttemptOptions } from "../../packages/server/src/delivery/attempt/attempt.ts";
+import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
+import type { CircuitState } from "../../packages/server/src/delivery/limits/circuit.ts";
 import {
   type CircuitChange,
   type LoadedCircuit,
   originCircuit,
   urlCircuit,
-} from "../../packages/server/src/delivery/circuits.ts";
-import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
+} from "../../packages/server/src/delivery/limits/circuits.ts";
 import { type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import type { Observed } from "../context.ts";
 import type { NotificationStart, SimulatedNotification } from "../database/tables.ts";

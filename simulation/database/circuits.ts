@@ -1,4 +1,4 @@
-import type { CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuits.ts";
+import type { CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/limits/circuits.ts";
 import type { HomeSessions } from "./database.ts";
 import type { CircuitRow } from "./tables.ts";
 

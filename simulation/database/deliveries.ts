@@ -1,5 +1,5 @@
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
-import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
+import { orderWaitMaxMs } from "../../packages/server/src/delivery/queues/order.ts";
 import type {
   DeliveryKey,
   DeliveryOutcome,

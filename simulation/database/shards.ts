@@ -1,4 +1,4 @@
-import type { OwnedShard, ShardMap, ShardStore } from "../../packages/server/src/delivery/ownership.ts";
+import type { OwnedShard, ShardMap, ShardStore } from "../../packages/server/src/delivery/worker/ownership.ts";
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { LeaseBeat, LeaseKind, LeaseStore } from "../../packages/server/src/leases/lease.ts";
 import { type Session, SimulatedFailure } from "./database.ts";

@@ -1,6 +1,6 @@
-import { type Circuit, closedCircuit } from "../../packages/server/src/delivery/circuit.ts";
-import type { CircuitChange } from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
+import { type Circuit, closedCircuit } from "../../packages/server/src/delivery/limits/circuit.ts";
+import type { CircuitChange } from "../../packages/server/src/delivery/limits/circuits.ts";
 import type {
   DeliveryKey,
   DeliveryOutcome,

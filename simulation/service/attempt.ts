@@ -1,6 +1,6 @@
-import type { AttemptOptions, AttemptResult, MakeAttempt } from "../../packages/server/src/delivery/attempt.ts";
+import type { AttemptOptions, AttemptResult, MakeAttempt } from "../../packages/server/src/delivery/attempt/attempt.ts";
+import { nextAttempt } from "../../packages/server/src/delivery/attempt/schedule.ts";
 import type { Attempt, Delivery } from "../../packages/server/src/delivery/delivery.ts";
-import { nextAttempt } from "../../packages/server/src/delivery/schedule.ts";
 import { callbackUrlOf, isRegistered } from "../../packages/server/src/notification.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import type { SimulationContext } from "../context.ts";

@@ -1,9 +1,9 @@
-import { Backpressure } from "../../packages/server/src/delivery/backpressure.ts";
-import type { CircuitStore } from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
-import { Hints } from "../../packages/server/src/delivery/hints.ts";
+import { Backpressure } from "../../packages/server/src/delivery/limits/backpressure.ts";
+import type { CircuitStore } from "../../packages/server/src/delivery/limits/circuits.ts";
 import type { DeliveryOutcome, Hint, Recorded } from "../../packages/server/src/delivery/store.ts";
-import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
+import { Hints } from "../../packages/server/src/delivery/worker/hints.ts";
+import { DeliveryWorker } from "../../packages/server/src/delivery/worker/worker.ts";
 import { homeOf, type LeaseId, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
 import type { SimulationContext } from "../context.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ciphers, encodings, type Signing, wireNames } from "@paybell/contract";
 import { receiver } from "@paybell/partner";
 import { expect, onTestFinished, test } from "vitest";
-import { makeEnvelope } from "../../packages/server/src/delivery/envelope.ts";
+import { makeEnvelope } from "../../packages/server/src/delivery/attempt/envelope.ts";
 import { newId } from "../../packages/server/src/ids.ts";
 import type { IpnFacts } from "../../packages/server/src/ipn/facts.ts";
 import { testSale } from "../../packages/server/src/notifications/sample.ts";

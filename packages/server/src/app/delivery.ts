@@ -1,12 +1,12 @@
 import { systemClock, systemTimers } from "../clock.ts";
-import { type AttemptedDelivery, type AttemptResult, attemptMaker, faultOf } from "../delivery/attempt.ts";
-import { Backpressure } from "../delivery/backpressure.ts";
+import { type AttemptedDelivery, type AttemptResult, attemptMaker, faultOf } from "../delivery/attempt/attempt.ts";
 import { firstDelivery } from "../delivery/delivery.ts";
-import { Hints } from "../delivery/hints.ts";
-import { DeliveryPartners } from "../delivery/partners.ts";
+import { Backpressure } from "../delivery/limits/backpressure.ts";
 import { createResolver } from "../delivery/transport/addresses.ts";
 import { Transport } from "../delivery/transport/transport.ts";
-import { DeliveryWorker } from "../delivery/worker.ts";
+import { Hints } from "../delivery/worker/hints.ts";
+import { DeliveryPartners } from "../delivery/worker/partners.ts";
+import { DeliveryWorker } from "../delivery/worker/worker.ts";
 import type { Lease } from "../leases/lease.ts";
 import type { Notifier } from "../ledger/notifier.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";

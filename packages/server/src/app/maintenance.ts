@@ -9,7 +9,7 @@ import {
   watchCertificates,
 } from "../alerts/watches.ts";
 import { systemClock } from "../clock.ts";
-import type { ContentMac } from "../delivery/content-mac.ts";
+import type { ContentMac } from "../delivery/attempt/content-mac.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log.ts";
 import { dropOldAudit } from "../operators/audit.ts";

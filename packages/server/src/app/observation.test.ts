@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { AttemptResult } from "../delivery/attempt.ts";
+import type { AttemptResult } from "../delivery/attempt/attempt.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "../delivery/delivery.fixture.ts";
 import { newId } from "../ids.ts";
 import { createMetrics } from "../metrics.ts";

@@ -2,7 +2,7 @@ import type { Mail, Mailer } from "../alerts/mail.ts";
 import { PartnerMessages, type PartnerMessagesParts } from "../callbacks/partner-messages.ts";
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/rules.ts";
-import { ContentMac } from "../delivery/content-mac.ts";
+import { ContentMac } from "../delivery/attempt/content-mac.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Troubles } from "../notifications/trouble.ts";
 import { auditIn, byService, entryText } from "../operators/audit.ts";

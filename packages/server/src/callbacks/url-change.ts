@@ -1,7 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import { post, postDefaults, type RequestResult } from "@paybell/partner/certify";
 import type { Clock } from "../clock.ts";
-import { makeEnvelope } from "../delivery/envelope.ts";
+import { makeEnvelope } from "../delivery/attempt/envelope.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { testSale, testSettlement } from "../notifications/sample.ts";

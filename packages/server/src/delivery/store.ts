@@ -1,8 +1,8 @@
 import type { Clock } from "../clock.ts";
 import type { LeaseId, NotificationId } from "../ids.ts";
-import type { CircuitChange } from "./circuits.ts";
+import type { NextAttempt } from "./attempt/schedule.ts";
 import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
-import type { NextAttempt } from "./schedule.ts";
+import type { CircuitChange } from "./limits/circuits.ts";
 
 /** A hint that something of a partner is due. */
 export interface Hint extends Pick<QueueKey, "partnerId"> {

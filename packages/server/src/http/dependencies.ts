@@ -11,7 +11,7 @@ import type { UrlChange } from "../callbacks/url-change.ts";
 import type { Clearing } from "../clearing/clearing.ts";
 import type { Clock } from "../clock.ts";
 import type { Config, ShownSetting } from "../config.ts";
-import type { EndpointStore } from "../delivery/circuits.ts";
+import type { EndpointStore } from "../delivery/limits/circuits.ts";
 import type { EventSink } from "../events.ts";
 import type { EventFeed } from "../feed/feed.ts";
 import type { PartnerId } from "../ids.ts";

@@ -1,8 +1,8 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
-import type { ContentMac } from "../delivery/content-mac.ts";
-import { dataOf } from "../delivery/envelope.ts";
-import { comingAttemptsMs, scheduleEndMs } from "../delivery/schedule.ts";
+import type { ContentMac } from "../delivery/attempt/content-mac.ts";
+import { dataOf } from "../delivery/attempt/envelope.ts";
+import { comingAttemptsMs, scheduleEndMs } from "../delivery/attempt/schedule.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { withoutReport } from "../events.ts";
 import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type RedeliveryId, readId } from "../ids.ts";

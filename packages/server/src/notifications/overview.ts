@@ -1,4 +1,4 @@
-import type { AttemptResult } from "../delivery/attempt.ts";
+import type { AttemptResult } from "../delivery/attempt/attempt.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Troubles } from "./trouble.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
-import type { ContentMac } from "../delivery/content-mac.ts";
-import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } from "../delivery/envelope.ts";
+import type { ContentMac } from "../delivery/attempt/content-mac.ts";
+import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } from "../delivery/attempt/envelope.ts";
 import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId, nilId, type PartnerId } from "../ids.ts";
 import { callbackUrlOf } from "../notification.ts";

@@ -1,4 +1,4 @@
-import { scheduleEndMs } from "../delivery/schedule.ts";
+import { scheduleEndMs } from "../delivery/attempt/schedule.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { NotificationStatus, NotificationStore, ParkedReason, WaitingFor } from "./store.ts";

@@ -16,7 +16,7 @@ import {
 } from "@opentelemetry/api";
 import { RandomIdGenerator } from "@opentelemetry/sdk-trace";
 import type { Acquirer, AcquirerAnswer, AcquirerMessage, AskOptions } from "../acquirer/acquirer.ts";
-import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt.ts";
+import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt/attempt.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import { ServiceError } from "../errors.ts";
 import type { NewNotification } from "../ledger/notifier.ts";

@@ -3,8 +3,8 @@ import { BoundedMap, Cooldown } from "../../bounded-map.ts";
 import type { Clock } from "../../clock.ts";
 import { maskCardNumbers } from "../../guards/card-number.ts";
 import type { PartnerId } from "../../ids.ts";
+import { mayAskToWait, readRetryAfterMs } from "../attempt/schedule.ts";
 import type { FailureReason } from "../delivery.ts";
-import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
 import {
   type ConnectRules,
   type PartnerConnectionSettings,

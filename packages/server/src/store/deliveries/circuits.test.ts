@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { type Circuit, closedCircuit } from "../../delivery/circuit.ts";
-import { type CircuitChange, circuitsPerPartnerMax } from "../../delivery/circuits.ts";
+import { type Circuit, closedCircuit } from "../../delivery/limits/circuit.ts";
+import { type CircuitChange, circuitsPerPartnerMax } from "../../delivery/limits/circuits.ts";
 import { newId, type PartnerId, shardOf } from "../../ids.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { postgresCircuits, postgresEndpoints, writeCircuits } from "./circuits.ts";

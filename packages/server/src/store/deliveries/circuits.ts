@@ -1,12 +1,12 @@
 import type { Pool, PoolClient } from "pg";
-import type { Circuit } from "../../delivery/circuit.ts";
-import type { Endpoint, EndpointStore } from "../../delivery/circuits.ts";
+import type { Circuit } from "../../delivery/limits/circuit.ts";
+import type { Endpoint, EndpointStore } from "../../delivery/limits/circuits.ts";
 import {
   type CircuitChange,
   type CircuitStore,
   circuitsPerPartnerMax,
   type LoadedCircuit,
-} from "../../delivery/circuits.ts";
+} from "../../delivery/limits/circuits.ts";
 import type { NewEvent } from "../../events.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
 import { pageOf } from "../../page.ts";

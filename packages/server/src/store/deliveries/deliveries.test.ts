@@ -1,10 +1,10 @@
 import type { PoolClient } from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { lockWaits } from "../../../../../test/support/locks.ts";
-import { closedCircuit } from "../../delivery/circuit.ts";
-import type { CircuitChange } from "../../delivery/circuits.ts";
 import { failedAttempt, outcomeOf } from "../../delivery/delivery.fixture.ts";
 import type { Delivery } from "../../delivery/delivery.ts";
+import { closedCircuit } from "../../delivery/limits/circuit.ts";
+import type { CircuitChange } from "../../delivery/limits/circuits.ts";
 import { type EndpointId, newId } from "../../ids.ts";
 import { postgresEndpoints } from "./circuits.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";

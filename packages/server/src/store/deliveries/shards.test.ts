@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import type { OwnedShard } from "../../delivery/ownership.ts";
+import type { OwnedShard } from "../../delivery/worker/ownership.ts";
 import { type LeaseId, newId, shardCount, shardOf } from "../../ids.ts";
 import { postgresLeases } from "../leases.ts";
 import { insertPartner } from "../rows.fixture.ts";

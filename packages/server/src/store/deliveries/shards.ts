@@ -1,5 +1,5 @@
 import type { Client, Pool } from "pg";
-import type { OwnedShard, ShardMap, ShardStore } from "../../delivery/ownership.ts";
+import type { OwnedShard, ShardMap, ShardStore } from "../../delivery/worker/ownership.ts";
 import { integerArray } from "../database/columns.ts";
 import { prepared } from "../database/statement.ts";
 

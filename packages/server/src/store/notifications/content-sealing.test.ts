@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import type { FixedContent } from "../../delivery/content-mac.ts";
+import type { FixedContent } from "../../delivery/attempt/content-mac.ts";
 import type { NotificationId } from "../../ids.ts";
 import { dayMs, dayOf } from "../schema/partitions.ts";
 import { ContentSealing } from "./content-sealing.ts";

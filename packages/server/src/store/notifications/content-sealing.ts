@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Pool } from "pg";
-import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
+import type { ContentMac, FixedContent } from "../../delivery/attempt/content-mac.ts";
 import { lowestId, nilId } from "../../ids.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { daysOfAny, idsOfDay } from "../schema/partitions.ts";

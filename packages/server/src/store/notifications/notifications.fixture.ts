@@ -1,7 +1,7 @@
 import { createSecretKey, randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { createDatabase } from "../../../../../test/support/database.ts";
-import { ContentMac } from "../../delivery/content-mac.ts";
+import { ContentMac } from "../../delivery/attempt/content-mac.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import { LongPolls } from "../../notifications/long-polls.ts";
 import { Notifications } from "../../notifications/notifications.ts";

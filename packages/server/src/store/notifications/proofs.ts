@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Pool } from "pg";
-import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
+import type { ContentMac, FixedContent } from "../../delivery/attempt/content-mac.ts";
 import { lowestId, type NotificationId, nilId, type TransactionId } from "../../ids.ts";
 import type { KeptProof } from "../../notifications/store.ts";
 import { epochMs } from "../database/along-indexes.ts";

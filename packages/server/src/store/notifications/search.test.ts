@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { urlCircuit } from "../../delivery/circuits.ts";
+import { urlCircuit } from "../../delivery/limits/circuits.ts";
 import type { EventKind } from "../../events.ts";
 import { type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
-import type { ContentMac } from "../../delivery/content-mac.ts";
+import type { ContentMac } from "../../delivery/attempt/content-mac.ts";
 import { lowestId } from "../../ids.ts";
 import { historyMarginDays } from "../../retry-schedule.ts";
 import type { Home, Homes } from "../database/homes.ts";

@@ -1,6 +1,6 @@
 import { voidableCommands } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { ReqIdOf } from "../../delivery/envelope.ts";
+import type { ReqIdOf } from "../../delivery/attempt/envelope.ts";
 import { type LeaseId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Begun, Init, ReportedOriginal, Transaction, TransactionStore } from "../../ledger/store.ts";
 import type { NotificationState } from "../../notification.ts";

@@ -1,0 +1,131 @@
+import type { PartnerSettings, Pause } from "../../partners/partner.ts";
+import { scheduleSeconds } from "../../retry-schedule.ts";
+import type { Delivery, FailureReason } from "../delivery.ts";
+
+/** The consequence of a failed attempt. */
+export type NextAttempt = { readonly kind: "retry"; readonly delayMs: number } | { readonly kind: "parked" };
+
+/** A failed attempt, as far as it decides about the next one. */
+export interface FailedAttempt {
+  readonly nowMs: number;
+  /** The wait that the response asked for. It counts with 429 and 503 only. */
+  readonly retryAfterMs?: number | undefined;
+  /** No later attempt can succeed: the command's own URL answered 410, or the stored content was changed. */
+  readonly isFinal?: boolean;
+}
+
+/**
+ * Each wait varies by this share in either direction, so that attempts that failed together do not come back together.
+ */
+export const jitter = 0.15;
+/** Retry-After is honoured up to one hour, or the next step if that is longer. */
+export const retryAfterMaxMs = 3_600_000;
+
+/** The partner fields that determine a schedule. */
+interface Scheduled {
+  readonly settings: Pick<PartnerSettings, "retry">;
+  readonly pauses: readonly Pause[];
+}
+
+/** When the schedule that began at `startMs` is over: the pauses since then extend it. */
+export function scheduleEndMs({ settings, pauses }: Scheduled, startMs: number): number {
+  const pausedMs = pauses.reduce((sumMs, [fromMs, toMs]) => sumMs + Math.max(0, toMs - Math.max(fromMs, startMs)), 0);
+  return startMs + scheduleSeconds(settings.retry) * 1_000 + pausedMs;
+}
+
+const postponementMinMs = 1_000;
+const postponementMaxMs = 300_000;
+
+/**
+ * The delay of a delivery whose URL accepts nothing, while others of its queue are sent: a tenth of its age, so that a
+ * large backlog is not postponed again and again. It ends with the schedule.
+ */
+export function postponementMs(ageMs: number, leftMs = Number.POSITIVE_INFINITY): number {
+  return Math.max(postponementMinMs, Math.min(ageMs / 10, postponementMaxMs, leftMs));
+}
+
+/**
+ * Decides when to try again: never later than the schedule's end, where the last attempt is. A notification is parked
+ * once the end is reached, whatever the number of attempts, or its own URL is gone. If there were more attempts than
+ * steps (after a restart, or a tripped circuit), the last step repeats.
+ *
+ * @param partner its steps are in seconds, at least one
+ * @param delivery as it was before the attempt
+ * @param random from 0 to less than 1
+ */
+export function nextAttempt(
+  partner: Scheduled,
+  { attemptsMade, asked = 0, scheduleStartMs }: Pick<Delivery, "attemptsMade" | "asked" | "scheduleStartMs">,
+  { nowMs, retryAfterMs = 0, isFinal = false }: FailedAttempt,
+  random: number,
+): NextAttempt {
+  const leftMs = scheduleEndMs(partner, scheduleStartMs) - nowMs;
+  if (leftMs <= 0 || isFinal) return { kind: "parked" };
+  const retryS = partner.settings.retry;
+  const stepsMade = Math.max(1, attemptsMade + 1 - asked);
+  const stepMs = (retryS[Math.min(stepsMade, retryS.length) - 1] ?? retryS.at(-1) ?? 0) * 1_000;
+  const spreadMs = stepMs * (1 - jitter + 2 * jitter * random);
+  const askedMs = Math.min(retryAfterMs, Math.max(retryAfterMaxMs, stepMs));
+  const waitMs = Math.max(spreadMs, askedMs);
+  // If jitter shortened the steps, the last one is extended to the end: otherwise the schedule would end before the
+  // agreed time.
+  const isLast = stepsMade >= retryS.length;
+  return { kind: "retry", delayMs: isLast ? leftMs : Math.min(waitMs, leftMs) };
+}
+
+/** The meaning of a status: undefined for 2xx, which is acceptance whatever the body says. */
+export function statusFailure(status: number): { readonly reason: FailureReason; readonly detail: string } | undefined {
+  if (status >= 200 && status < 300) return undefined;
+  if (status >= 300 && status < 400) {
+    return {
+      reason: "redirect",
+      detail: `Answered ${status}: redirects are never followed. Register the URL it points to.`,
+    };
+  }
+  if (status === 410) {
+    return { reason: "gone", detail: "Answered 410: the partner says that this URL is gone for good." };
+  }
+  if (status === 413) {
+    return {
+      reason: "too_large",
+      detail:
+        "Answered 413: the partner's server, or a proxy before it, refuses bodies of this size. " +
+        "Raise its limit (a settlement of 50,000 entries is about 5 MB), then redeliver.",
+    };
+  }
+  if (status === 429)
+    return { reason: "rate_limited", detail: "Answered 429: too many at once. Lower maxPerSecond or maxInFlight." };
+  return { reason: "status", detail: `Answered ${status}.` };
+}
+
+/** Whether a status may ask for a wait: 429 and 503. */
+export function mayAskToWait(status: number): boolean {
+  return status === 429 || status === 503;
+}
+
+/** Reads Retry-After: whole seconds, or an HTTP date. Undefined if it is neither. */
+export function readRetryAfterMs(value: string, nowMs: number): number | undefined {
+  const text = value.trim();
+  if (/^[0-9]{1,10}$/.test(text)) return Number(text) * 1_000;
+  // Date.parse accepts more than HTTP dates: all three forms of those begin with the day's name.
+  if (!/^[A-Z][a-z]{2,8},? /.test(text)) return undefined;
+  const atMs = Date.parse(text);
+  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs);
+}
+
+/**
+ * When a notification is tried, if each attempt fails: from the next one on, to the last one at the schedule's end.
+ * Jitter, and what an answer asks for, move them.
+ *
+ * @param stepsMade steps once the next attempt was made
+ */
+export function comingAttemptsMs(
+  retryS: readonly number[],
+  next: { readonly atMs: number; readonly stepsMade: number; readonly endMs: number },
+): readonly number[] {
+  const times = [next.atMs];
+  for (let step = Math.max(1, next.stepsMade); step < retryS.length; step += 1) {
+    times.push((times.at(-1) ?? 0) + (retryS[step - 1] ?? 0) * 1_000);
+  }
+  return [...times.filter((atMs) => atMs < next.endMs), Math.max(next.atMs, next.endMs)];
+}
