@@ -7,7 +7,7 @@ const common = ["contract", "server"];
 const places = {
   contract: { path: "^packages/contract/src/" },
   partner: {
-    path: "^packages/partner/src/(?!stores/|misused\\.ts)",
+    path: "^packages/partner/src/(?!stores/|errors/)",
     imports: ["contract", "partner/stores", "partner/errors"],
   },
   "partner/stores": {
@@ -15,7 +15,7 @@ const places = {
     imports: ["contract", "partner/errors"],
     types: ["partner"],
   },
-  "partner/errors": { path: "^packages/partner/src/misused\\.ts$" },
+  "partner/errors": { path: "^packages/partner/src/errors/", imports: ["contract"] },
   cli: { path: "^packages/cli/src/", imports: ["contract", "partner"], dynamic: ["server/index"] },
   console: { path: "^packages/console/src/", imports: ["contract"], types: ["partner"] },
   server: { path: "^packages/server/src/(config/|guards/|(?!app\\.ts|index\\.ts)[^/]+\\.ts$)", imports: ["contract"] },

@@ -19,7 +19,7 @@ test.each([
       "contract/src/seal.ts",
       "contract/src/sealing.ts",
       "partner/src/certify/refused.ts",
-      "partner/src/options.ts",
+      "partner/src/receiver/options.ts",
       // The cipher without authentication lowers a partner's protection.
       "server/src/partners/settings.ts",
     ],

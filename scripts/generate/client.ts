@@ -41,7 +41,7 @@ export async function partnerApi(): Promise<GeneratedFile> {
     tableOf("keyof PartnerApi<never>", operations),
   ].join("\n\n");
   const text = [notice, importsOf(body, contractTypes, "@paybell/contract"), body].join("\n\n");
-  return formatted({ path: "packages/partner/src/api.ts", text });
+  return formatted({ path: "packages/partner/src/client/api.ts", text });
 }
 
 /** Operations of the operator API that no page calls: commands and programs do. */

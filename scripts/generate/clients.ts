@@ -7,10 +7,10 @@ import {
   settlementColumns,
   settlementListColumns,
 } from "../../packages/contract/src/columns.ts";
-import { cursorRemedies } from "../../packages/partner/src/catch-up.ts";
-import { misuses } from "../../packages/partner/src/misused.ts";
-import { bodyBytesMax, freshnessSecondsDefault } from "../../packages/partner/src/options.ts";
-import { refusals } from "../../packages/partner/src/refused.ts";
+import { cursorRemedies } from "../../packages/partner/src/client/catch-up.ts";
+import { misuses } from "../../packages/partner/src/errors/misused.ts";
+import { refusals } from "../../packages/partner/src/errors/refused.ts";
+import { bodyBytesMax, freshnessSecondsDefault } from "../../packages/partner/src/receiver/options.ts";
 import { type SampleIpn, sampleIpn, sampleKeys } from "../../packages/partner/src/testing.ts";
 import type { GeneratedFile } from "./document.ts";
 

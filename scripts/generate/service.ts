@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { alikeCase, cases } from "../../packages/partner/src/certify/certify.ts";
-import { refusals } from "../../packages/partner/src/refused.ts";
+import { refusals } from "../../packages/partner/src/errors/refused.ts";
 import { testCards } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import type { Setting } from "../../packages/server/src/config/kinds.ts";
 import { descriptionOf } from "../../packages/server/src/config/kinds.ts";

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { BodyRead, HandlerOptions, OnIpn } from "./exchange.ts";
-import { nodeExchange, readStream } from "./node-exchange.ts";
-import type { Receiver } from "./receiver.ts";
+import type { BodyRead, HandlerOptions, OnIpn } from "./exchange/exchange.ts";
+import { nodeExchange, readStream } from "./exchange/node-exchange.ts";
+import type { Receiver } from "./receiver/receiver.ts";
 
-export type { HandlerOptions, OnIpn } from "./exchange.ts";
+export type { HandlerOptions, OnIpn } from "./exchange/exchange.ts";
 
 /** The request of Express (4 and 5) and compatible frameworks. */
 export interface ExpressRequest extends IncomingMessage {

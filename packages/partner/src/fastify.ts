@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
-import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
-import { readStream } from "./node-exchange.ts";
-import type { Receiver } from "./receiver.ts";
+import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange/exchange.ts";
+import { readStream } from "./exchange/node-exchange.ts";
+import type { Receiver } from "./receiver/receiver.ts";
 
-export type { HandlerOptions, OnIpn } from "./exchange.ts";
+export type { HandlerOptions, OnIpn } from "./exchange/exchange.ts";
 
 export interface FastifyPluginOptions extends HandlerOptions {
   /** The path under the plugin's prefix; default "/ipn". */

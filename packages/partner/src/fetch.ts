@@ -1,8 +1,8 @@
-import { checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
-import { addressFrom, readRequest, responseOf } from "./fetch-request.ts";
-import type { Receiver } from "./receiver.ts";
+import { checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange/exchange.ts";
+import { addressFrom, readRequest, responseOf } from "./exchange/fetch-request.ts";
+import type { Receiver } from "./receiver/receiver.ts";
 
-export type { HandlerOptions, OnIpn } from "./exchange.ts";
+export type { HandlerOptions, OnIpn } from "./exchange/exchange.ts";
 
 export interface FetchHandlerOptions extends HandlerOptions {
   /**

@@ -1,8 +1,8 @@
-import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
-import { addressFrom, readRequest, responseOf } from "./fetch-request.ts";
-import type { Receiver } from "./receiver.ts";
+import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange/exchange.ts";
+import { addressFrom, readRequest, responseOf } from "./exchange/fetch-request.ts";
+import type { Receiver } from "./receiver/receiver.ts";
 
-export type { HandlerOptions, OnIpn } from "./exchange.ts";
+export type { HandlerOptions, OnIpn } from "./exchange/exchange.ts";
 
 /** The part of Hono's context that the handler uses. */
 export interface HonoContextLike {

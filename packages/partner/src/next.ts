@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { HandlerOptions, OnIpn } from "./exchange.ts";
+import type { HandlerOptions, OnIpn } from "./exchange/exchange.ts";
+import { nodeExchange } from "./exchange/node-exchange.ts";
 import { type FetchHandlerOptions, fetchHandler } from "./fetch.ts";
-import { nodeExchange } from "./node-exchange.ts";
-import type { Receiver } from "./receiver.ts";
+import type { Receiver } from "./receiver/receiver.ts";
 
-export type { HandlerOptions, OnIpn } from "./exchange.ts";
+export type { HandlerOptions, OnIpn } from "./exchange/exchange.ts";
 export type { FetchHandlerOptions } from "./fetch.ts";
 
 /**

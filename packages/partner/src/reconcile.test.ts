@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CardIpn, SettlementIpn } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Misused } from "./misused.ts";
+import { Misused } from "./errors/misused.ts";
 import { reconcile } from "./reconcile.ts";
 import { sampleIpn } from "./testing.ts";
 

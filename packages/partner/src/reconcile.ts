@@ -1,7 +1,7 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
 import { addDecimals, type Decimal, readDecimal, writeDecimal } from "@paybell/contract/decimal";
-import { checkNames, Misused } from "./misused.ts";
-import { checkOption, type OptionRule } from "./option-checks.ts";
+import { checkNames, Misused } from "./errors/misused.ts";
+import { checkOption, type OptionRule } from "./errors/option-checks.ts";
 
 /** The fields of a transaction that reconciling needs. Its card IPN has them, and your own record may. */
 export interface Reconcilable

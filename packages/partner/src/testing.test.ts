@@ -1,9 +1,9 @@
 import { ciphers, encodings, fieldSets, notifiedCommands, type Signing, wireNames } from "@paybell/contract";
 import { describe, expect, it } from "vitest";
+import { Misused } from "./errors/misused.ts";
+import { IpnRefused } from "./errors/refused.ts";
 import { fetchHandler } from "./fetch.ts";
-import { Misused } from "./misused.ts";
-import { receiver } from "./receiver.ts";
-import { IpnRefused } from "./refused.ts";
+import { receiver } from "./receiver/receiver.ts";
 import { sampleIpn, sampleKeys, type Tampering } from "./testing.ts";
 
 const settings = ciphers.flatMap((cipher) =>

@@ -17,11 +17,11 @@ import {
   type WireNames,
   wireNames,
 } from "@paybell/contract";
-import { encryptionKeys, signingKeys, webhookKeys } from "./keys.ts";
-import { checkNames, Misused } from "./misused.ts";
-import { checkOption, type OptionRule } from "./option-checks.ts";
-import { type ReceiverOptions, readSettings } from "./options.ts";
-import { openWithoutSource, type ReceivedIpn, receiver } from "./receiver.ts";
+import { checkNames, Misused } from "./errors/misused.ts";
+import { checkOption, type OptionRule } from "./errors/option-checks.ts";
+import { encryptionKeys, signingKeys, webhookKeys } from "./receiver/keys.ts";
+import { type ReceiverOptions, readSettings } from "./receiver/options.ts";
+import { openWithoutSource, type ReceivedIpn, receiver } from "./receiver/receiver.ts";
 
 /** Keys that everybody knows: for tests only. */
 export const sampleKeys = {

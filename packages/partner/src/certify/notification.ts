@@ -23,7 +23,7 @@ import {
   type WireNames,
   webhookKey,
 } from "@paybell/contract";
-import type { ReceiverOptions } from "../options.ts";
+import type { ReceiverOptions } from "../receiver/options.ts";
 import type { HttpPost } from "./post.ts";
 
 /** Everything a notification is sealed and signed with. */

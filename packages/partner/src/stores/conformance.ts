@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { deduplicate, type OnceIpn } from "../deduplicate.ts";
-import { Misused } from "../misused.ts";
-import type { ChainOrder } from "../order.ts";
-import type { ReceivedIpn } from "../receiver.ts";
+import { Misused } from "../errors/misused.ts";
+import { deduplicate, type OnceIpn } from "../receiver/deduplicate.ts";
+import type { ChainOrder } from "../receiver/order.ts";
+import type { ReceivedIpn } from "../receiver/receiver.ts";
 import { sampleIpn, sampleKeys } from "../testing.ts";
 import type { SeenStore, SqlStore } from "./store.ts";
 

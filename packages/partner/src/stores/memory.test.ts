@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deduplicate } from "../deduplicate.ts";
+import { deduplicate } from "../receiver/deduplicate.ts";
 import { sampleIpn } from "../testing.ts";
 import { storeConformance } from "./conformance.ts";
 import { memoryStore } from "./memory.ts";

@@ -1,8 +1,8 @@
 import { Pool, type PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import { deduplicate } from "../deduplicate.ts";
-import { Misused } from "../misused.ts";
+import { Misused } from "../errors/misused.ts";
+import { deduplicate } from "../receiver/deduplicate.ts";
 import { sampleIpn } from "../testing.ts";
 import { storeConformance, tableConformance } from "./conformance.ts";
 import { postgresStore } from "./postgres.ts";

@@ -8,8 +8,8 @@ import { createClient } from "redis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../bench/redis.ts";
 import { needs } from "../../../../test/support/programs.ts";
-import { deduplicate } from "../deduplicate.ts";
-import { Misused, PaybellError } from "../misused.ts";
+import { Misused, PaybellError } from "../errors/misused.ts";
+import { deduplicate } from "../receiver/deduplicate.ts";
 import { sampleIpn } from "../testing.ts";
 import { storeConformance } from "./conformance.ts";
 import { IpnInProgress, redisStore } from "./redis.ts";
@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const crashing = `
 import { Redis } from "ioredis";
-import { deduplicate } from ${JSON.stringify(import.meta.resolve("../deduplicate.ts"))};
+import { deduplicate } from ${JSON.stringify(import.meta.resolve("../receiver/deduplicate.ts"))};
 import { redisStore } from ${JSON.stringify(import.meta.resolve("./redis.ts"))};
 const once = deduplicate(redisStore(new Redis({ path: process.argv[2] }), { leaseMs: 200 }));
 await once(() => process.kill(process.pid, "SIGKILL"))(JSON.parse(process.argv[1]));

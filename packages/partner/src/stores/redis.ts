@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Misused, PaybellError } from "../misused.ts";
+import { Misused, PaybellError } from "../errors/misused.ts";
 import { linksOf } from "./chains.ts";
 import { checkedDays, type KnownIpn, linkedChains, linkTo, retentionDaysDefault, type SeenStore } from "./store.ts";
 

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, expectTypeOf, it } from "vitest";
-import { deduplicate } from "../deduplicate.ts";
-import { Misused } from "../misused.ts";
+import { Misused } from "../errors/misused.ts";
+import { deduplicate } from "../receiver/deduplicate.ts";
 import { sampleIpn } from "../testing.ts";
 import { storeConformance, tableConformance } from "./conformance.ts";
 import { sqliteStore } from "./sqlite.ts";
@@ -30,7 +30,7 @@ afterAll(() => {
 
 const crashing = `
 import { DatabaseSync } from "node:sqlite";
-import { deduplicate } from ${JSON.stringify(import.meta.resolve("../deduplicate.ts"))};
+import { deduplicate } from ${JSON.stringify(import.meta.resolve("../receiver/deduplicate.ts"))};
 import { sqliteStore } from ${JSON.stringify(import.meta.resolve("./sqlite.ts"))};
 const received = JSON.parse(process.argv[1]);
 const once = deduplicate(sqliteStore(new DatabaseSync(process.argv[2])))((_, database) => {

@@ -1,5 +1,5 @@
 import type { NotifiedCommand } from "@paybell/contract";
-import { Misused } from "../misused.ts";
+import { Misused } from "../errors/misused.ts";
 
 /** The recorded facts of an IPN, for the state of its chain. No card data. */
 export interface KnownIpn {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { caseCodes } from "@paybell/partner/certify";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { refusals } from "../../../../partner/src/refused.ts";
+import { refusals } from "../../../../partner/src/errors/refused.ts";
 import { alertKinds } from "../../alerts/store.ts";
 import { errors } from "../../errors.ts";
 import { createLog } from "../../log.ts";

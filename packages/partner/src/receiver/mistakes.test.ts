@@ -2,6 +2,8 @@ import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { webhookKey, webhookSignature } from "@paybell/contract";
 import { describe, expect, it } from "vitest";
+import { type MisusedReason, misuses } from "../errors/misused.ts";
+import { type RefusedReason, refusals } from "../errors/refused.ts";
 import {
   deduplicate,
   IpnRefused,
@@ -10,11 +12,9 @@ import {
   PaybellError,
   type ReceiverOptions,
   receiver,
-} from "./index.ts";
-import { type MisusedReason, misuses } from "./misused.ts";
-import { nodeHandler } from "./node.ts";
-import { type RefusedReason, refusals } from "./refused.ts";
-import { type TestDelivery, testDelivery, testEnvelope } from "./testing.ts";
+} from "../index.ts";
+import { nodeHandler } from "../node.ts";
+import { type TestDelivery, testDelivery, testEnvelope } from "../testing.ts";
 
 const raw = Buffer.from("fbf0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e", "hex");
 const key = () => randomBytes(32).toString("base64");

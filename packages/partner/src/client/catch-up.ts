@@ -1,7 +1,7 @@
+import { checkNames, PaybellError } from "../errors/misused.ts";
+import { checkOption, type OptionRule } from "../errors/option-checks.ts";
+import { openWithoutSource, type ReceivedIpn, type Receiver } from "../receiver/receiver.ts";
 import { ApiError, type Client } from "./client.ts";
-import { checkNames, PaybellError } from "./misused.ts";
-import { checkOption, type OptionRule } from "./option-checks.ts";
-import { openWithoutSource, type ReceivedIpn, type Receiver } from "./receiver.ts";
 
 /** One notification, fetched, opened and verified. */
 export interface CaughtUp {

@@ -12,12 +12,12 @@ import {
   type SettlementIpn,
   webhookSignatureMatches,
 } from "@paybell/contract/receiving";
+import { Misused } from "../errors/misused.ts";
+import { IpnRefused } from "../errors/refused.ts";
 import { bodyMistake, explainContent, explainHeaders, type Setup } from "./diagnosis.ts";
 import { type HeaderReader, headerReader, quoted, type RequestHeaders, readAttempt, readCommand } from "./headers.ts";
 import { encryptionKeys, jweKeyId, namedAsIn, refuseSharedKeys, signingKeys, webhookKeys } from "./keys.ts";
-import { Misused } from "./misused.ts";
 import { bodyBytesMax, type ReceiverOptions, readSettings } from "./options.ts";
-import { IpnRefused } from "./refused.ts";
 import { isFrom } from "./source-addresses.ts";
 
 interface Delivery {

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
+import { bodyBytesMax } from "../receiver/options.ts";
 import type { BodyRead, HandlerResponse } from "./exchange.ts";
-import { bodyBytesMax } from "./options.ts";
 
 export function responseOf({ status, headers, body }: HandlerResponse): Response {
   return new Response(body === "" ? null : body, { status, headers });

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { IpnRefused, type ReceiverOptions, receiver } from "./index.ts";
+import { IpnRefused, type ReceiverOptions, receiver } from "../index.ts";
 
 interface Vector {
   readonly name: string;
@@ -20,7 +20,7 @@ interface Vector {
   readonly ipn?: unknown;
 }
 
-const file = new URL("../../../docs/partner/vectors.json", import.meta.url);
+const file = new URL("../../../../docs/partner/vectors.json", import.meta.url);
 const published = JSON.parse(readFileSync(file, "utf8")) as Record<"vectors" | "extended", readonly Vector[]>;
 const { vectors, extended } = published;
 

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { Misused, PaybellError } from "../errors/misused.ts";
 import { ApiError, type ClientOptions, client } from "./client.ts";
-import { Misused, PaybellError } from "./misused.ts";
 
 const apiKey = "pb_key-of-a-test";
 const sale = {

@@ -12,9 +12,9 @@ import {
   sealings,
   webhookSignatureMatches,
 } from "@paybell/contract/receiving";
+import { IpnRefused, type RefusedReason } from "../errors/refused.ts";
 import type { HeaderReader } from "./headers.ts";
 import { namedAsIn } from "./keys.ts";
-import { IpnRefused, type RefusedReason } from "./refused.ts";
 
 /** The configuration of a receiver. */
 export interface Setup {

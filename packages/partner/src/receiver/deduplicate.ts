@@ -1,7 +1,7 @@
-import { Misused } from "./misused.ts";
+import { Misused } from "../errors/misused.ts";
+import type { SeenStore } from "../stores/store.ts";
 import { type ChainOrder, chainOf, knownFrom, orderOf } from "./order.ts";
 import type { ReceivedIpn } from "./receiver.ts";
-import type { SeenStore } from "./stores/store.ts";
 
 /**
  * Your function for an IPN that was not processed before.

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
+import { bodyBytesMax } from "../receiver/options.ts";
+import type { Receiver } from "../receiver/receiver.ts";
 import {
   type BodyRead,
   checkHandler,
@@ -8,8 +10,6 @@ import {
   type OnIpn,
   respond,
 } from "./exchange.ts";
-import { bodyBytesMax } from "./options.ts";
-import type { Receiver } from "./receiver.ts";
 
 /**
  * A handler for the requests of node:http, also as frameworks extend them. Its promise is never rejected.

@@ -1,7 +1,7 @@
 import { parseJson } from "@paybell/contract/receiving";
+import { checkNames, Misused, PaybellError } from "../errors/misused.ts";
+import { checkOption, type OptionRule, refusePromise } from "../errors/option-checks.ts";
 import { type ErrorCode, operations, type PartnerApi, type Problem } from "./api.ts";
-import { checkNames, Misused, PaybellError } from "./misused.ts";
-import { checkOption, type OptionRule, refusePromise } from "./option-checks.ts";
 
 /** Failures that the client detects itself, when the service did not answer with a problem. */
 export type ClientErrorCode =

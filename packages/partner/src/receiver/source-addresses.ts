@@ -1,4 +1,4 @@
-import { Misused } from "./misused.ts";
+import { Misused } from "../errors/misused.ts";
 
 interface Block {
   readonly address: bigint;

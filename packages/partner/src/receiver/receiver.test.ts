@@ -3,8 +3,8 @@ import { inspect } from "node:util";
 import { ciphers, encodings, hmacKey, sign, signedString, toWire } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { IpnRefused, type ReceiverOptions, receiver } from "./index.ts";
-import { testDelivery, testEnvelope } from "./testing.ts";
+import { IpnRefused, type ReceiverOptions, receiver } from "../index.ts";
+import { testDelivery, testEnvelope } from "../testing.ts";
 
 const key = () => randomBytes(32).toString("base64");
 const secret = () => `whsec_${key()}`;

@@ -1,5 +1,5 @@
 import { headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract/receiving";
-import { Misused } from "./misused.ts";
+import { Misused } from "../errors/misused.ts";
 
 /** The headers of a request: of fetch, of node:http, or a plain object with names in any case. */
 export type RequestHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;

@@ -1,5 +1,5 @@
+import type { KnownIpn } from "../stores/store.ts";
 import type { ReceivedIpn } from "./receiver.ts";
-import type { KnownIpn } from "./stores/store.ts";
 
 /** The position of an IPN in its chain: a Sale and its Void; a PreAuth, its Complete and their Void. */
 export interface ChainOrder {

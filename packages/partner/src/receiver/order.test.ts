@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type Sample, sampleIpn, sampleKeys } from "../testing.ts";
 import { chainOf, knownFrom, orderOf } from "./order.ts";
-import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";
 
 const hourMs = 3_600_000;
 const startMs = Date.UTC(2026, 0, 1);

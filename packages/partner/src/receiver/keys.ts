@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
 import { hmacKey, parseJson, type SealingKey, sealingKey, webhookKey } from "@paybell/contract/receiving";
-import { Misused, type MisusedReason } from "./misused.ts";
+import { Misused, type MisusedReason } from "../errors/misused.ts";
 
 /** One version of a key during a rotation. */
 export interface VersionedKey {

@@ -10,8 +10,8 @@ import {
   type Signing,
   signingProblems,
 } from "@paybell/contract/receiving";
+import { checkNames, Misused } from "../errors/misused.ts";
 import type { Keys } from "./keys.ts";
-import { checkNames, Misused } from "./misused.ts";
 import { type AddressList, addressList } from "./source-addresses.ts";
 
 /**

@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
+import { bodyBytesMax } from "../receiver/options.ts";
+import { receiver } from "../receiver/receiver.ts";
+import { sampleIpn, sampleKeys } from "../testing.ts";
 import { nodeExchange, readStream } from "./node-exchange.ts";
-import { bodyBytesMax } from "./options.ts";
-import { receiver } from "./receiver.ts";
-import { sampleIpn, sampleKeys } from "./testing.ts";
 
 const open = () => new Readable({ read: () => undefined });
 

@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
+import { Misused, PaybellError } from "../errors/misused.ts";
+import { IpnRefused } from "../errors/refused.ts";
+import { receiver } from "../receiver/receiver.ts";
+import { type Sample, sampleIpn, sampleKeys } from "../testing.ts";
 import type { NotificationPage } from "./api.ts";
 import { CursorRefused, catchUp } from "./catch-up.ts";
 import { ApiError } from "./client.ts";
-import { Misused, PaybellError } from "./misused.ts";
-import { receiver } from "./receiver.ts";
-import { IpnRefused } from "./refused.ts";
-import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";
 
 const samples = Array.from({ length: 5 }, () => sampleIpn());
 

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { BlockList, isIP } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { IpnRefused, type ReceiverOptions, receiver } from "./index.ts";
+import { IpnRefused, type ReceiverOptions, receiver } from "../index.ts";
+import { testDelivery } from "../testing.ts";
 import { addressList, isFrom } from "./source-addresses.ts";
-import { testDelivery } from "./testing.ts";
 
 const holds = (blocks: readonly string[], address: string) => isFrom(addressList("list", blocks), [], address, "");
 

@@ -1,7 +1,7 @@
-import type { RequestHeaders } from "./headers.ts";
-import { checkNames, Misused, PaybellError } from "./misused.ts";
-import type { ReceivedIpn, Receiver } from "./receiver.ts";
-import { IpnRefused } from "./refused.ts";
+import { checkNames, Misused, PaybellError } from "../errors/misused.ts";
+import { IpnRefused } from "../errors/refused.ts";
+import type { RequestHeaders } from "../receiver/headers.ts";
+import type { ReceivedIpn, Receiver } from "../receiver/receiver.ts";
 
 /**
  * Your function for an authentic IPN. It is answered 2xx after that returned or its promise was fulfilled; if it
