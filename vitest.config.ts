@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { LongestFirst, leftOutGlobs, leftOutVariable } from "./scripts/tests/tiers.ts";
+import { leftOutGlobs, leftOutVariable, TiersFirst } from "./scripts/tests/tiers.ts";
 
 const all = [
   "packages/*/src/**/*.test.ts",
@@ -36,7 +36,7 @@ export default defineConfig({
     isolate: false,
     // Many tests wait for leases, time limits and answers: with a file for each of two cores, a third of them is idle.
     maxWorkers: availableParallelism() + 1,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: TiersFirst },
     execArgv: ["--conditions=paybell-source"],
     testTimeout: endsMs,
     hookTimeout: endsMs,

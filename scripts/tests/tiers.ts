@@ -169,57 +169,15 @@ export function leftOutGlobs(value = ""): string[] {
   return places.map((place) => (place.endsWith(".ts") ? place : `${place}/**`));
 }
 
-/**
- * The files that take about 20 seconds or more (measured, with others beside them), the longest first. Most of them
- * wait. Vitest knows durations of earlier runs, but a fresh clone has none: it begins with the largest file, and one of
- * these would run alone at the end.
- */
-export const longest: readonly string[] = [
-  "test/languages/languages.test.ts",
-  "test/upgrade/migration.test.ts",
-  "faults/quick.test.ts",
-  "test/upgrade/rolling.test.ts",
-  "test/packages/packages.test.ts",
-  "test/console/working-day.test.ts",
-  "test/sandbox-ending.test.ts",
-  "test/ops/image.test.ts",
-  "bench/smoke.test.ts",
-  "test/intake/kafka.test.ts",
-  "test/systems/proxies.test.ts",
-  "test/faults/receivers.test.ts",
-  "test/console/actions.test.ts",
-  "test/console/console.test.ts",
-  "bench/pairs.test.ts",
-  "test/acquirer-host/kill.test.ts",
-  "test/cli/command-line.test.ts",
-  "test/console/lists.test.ts",
-  "test/systems/restore.test.ts",
-  "test/packages/install.test.ts",
-  "test/acquirer-host/habits/habits.test.ts",
-  "test/traces.test.ts",
-  "test/acquirer-host/command.test.ts",
-  "test/partner-messages.test.ts",
-  "test/faults/alone.test.ts",
-  "test/systems/completion.test.ts",
-  "test/examples.test.ts",
-  "test/console/forms.test.ts",
-  "test/console/mistakes.test.ts",
-  "test/intake/clearing.test.ts",
-  "test/packages/executable.test.ts",
-  "test/tutorial.test.ts",
-  "test/console/partner-login.test.ts",
-  "fuzz/fuzz.test.ts",
-  "simulation/mutants.test.ts",
-];
-
 const root = join(import.meta.dirname, "../..");
 
-export class LongestFirst extends BaseSequencer {
+/**
+ * Files of tiers take long, and most of them wait. Vitest knows durations of earlier runs, but a fresh clone has none:
+ * it begins with the largest file, and one of these would run alone at the end.
+ */
+export class TiersFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification) => {
-      const at = longest.indexOf(relative(root, moduleId));
-      return at === -1 ? longest.length : at;
-    };
+    const place = ({ moduleId }: TestSpecification) => (tierOf(relative(root, moduleId)) === undefined ? 1 : 0);
     return (await super.sort(files)).toSorted((a, b) => place(a) - place(b));
   }
 }
