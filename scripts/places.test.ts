@@ -38,7 +38,7 @@ test.each([
     "which commands charge, and which can be voided",
     /SALE["'](?:,| \|| \|\| command ===) ["']PREAUTH_COMPLETE|"SALE", "PREAUTH"/,
     // The order in which a report's original is looked for is of its own.
-    ["contract/src/commands.ts", "server/src/ledger/reports.ts"],
+    ["contract/src/commands.ts", "server/src/ledger/reports/reports.ts"],
   ],
   ["a header of an IPN's POST", /\[headerNames\.attempt\]: /, ["contract/src/headers.ts"]],
   ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/sample.ts"]],

@@ -185,7 +185,7 @@ describe("a tier is run after a change", () => {
   test("of its own tests, and not of the tests of others", () => {
     for (const tier of tiers) for (const path of tier.tests) expect(isInput(tier, path)).toBe(true);
     expect(runAfter("test/languages/guide.test.ts")).toEqual(["languages"]);
-    expect(runAfter("packages/server/src/ledger/reversals.test.ts")).toEqual([]);
+    expect(runAfter("packages/server/src/ledger/reversals/reversals.test.ts")).toEqual([]);
   });
 
   test("of what it tests, and of nothing else", () => {

@@ -17,7 +17,7 @@ import type { EventFeed } from "../feed/feed.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { MoneyOperations } from "../ledger/money-operations.ts";
-import type { Reports } from "../ledger/reports.ts";
+import type { Reports } from "../ledger/reports/reports.ts";
 import type { Statements } from "../ledger/statements.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";

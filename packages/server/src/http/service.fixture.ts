@@ -9,7 +9,7 @@ import { readConfig, shownSettings } from "../config.ts";
 import { type FieldProblem, ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
-import type { RefusedItem } from "../ledger/reports.ts";
+import type { RefusedItem } from "../ledger/reports/reports.ts";
 import { Statements } from "../ledger/statements.ts";
 import type { Transaction } from "../ledger/store.ts";
 import { createLog } from "../log.ts";

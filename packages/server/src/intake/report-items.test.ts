@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
-import type { ReportResult } from "../ledger/reports.ts";
+import type { ReportResult } from "../ledger/reports/reports.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { reportItems, reportUntilDurable } from "./report-items.ts";
 

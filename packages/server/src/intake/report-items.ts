@@ -4,7 +4,7 @@ import type { TransactionId } from "../ids.ts";
 import { everyProblemOfCompletion, type Judges } from "../input/every-problem.ts";
 import { pathText, shapeError } from "../input/issues.ts";
 import { completionSchema, withReqIds } from "../input/shapes.ts";
-import type { RefusedItem, ReportResult, Reports } from "../ledger/reports.ts";
+import type { RefusedItem, ReportResult, Reports } from "../ledger/reports/reports.ts";
 
 /** The parts that every intake needs: HTTP, files. */
 export interface IntakeParts extends Judges {

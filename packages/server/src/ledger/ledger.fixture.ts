@@ -29,16 +29,16 @@ import { postgresCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
 import { postgresDueKinds } from "../store/transactions/due.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
-import { CardVault } from "./card-vault.ts";
 import { Completer } from "./completer.ts";
 import { DueWatch } from "./due-work.ts";
+import { CardVault } from "./exchange/card-vault.ts";
+import { TerminalAcquirers } from "./exchange/terminal-acquirers.ts";
 import { type CommandAnswer, Ledger } from "./ledger.ts";
 import { type CrashPoint, InstanceLife } from "./life.fixture.ts";
 import type { NewNotification } from "./notifier.ts";
-import { Reverser } from "./reverser.ts";
+import { Reverser } from "./reversals/reverser.ts";
 import { type SettlementStore, Settler } from "./settler.ts";
 import type { Transaction } from "./store.ts";
-import { TerminalAcquirers } from "./terminal-acquirers.ts";
 
 /** A link whose treatment of a message can be ruled. */
 export type ScriptedLink = Acquirer & Pick<SimulatedAcquirer, "behave">;

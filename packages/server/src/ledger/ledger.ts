@@ -20,8 +20,7 @@ import { registeredUrl } from "../notification.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
 import { CommandSlots } from "./command-slots.ts";
-import { InDoubt, type InDoubtParts } from "./in-doubt.ts";
-import { PartnerReversals, type PartnerReversalsParts } from "./partner-reversals.ts";
+import type { TerminalAcquirers } from "./exchange/terminal-acquirers.ts";
 import {
   type InitParts,
   type MessageOf,
@@ -32,10 +31,11 @@ import {
   toInit,
   toTransaction,
 } from "./procedure.ts";
-import type { ReversalStore, Reverser } from "./reverser.ts";
+import { InDoubt, type InDoubtParts } from "./reversals/in-doubt.ts";
+import { PartnerReversals, type PartnerReversalsParts } from "./reversals/partner-reversals.ts";
+import type { ReversalStore, Reverser } from "./reversals/reverser.ts";
 import type { Settler } from "./settler.ts";
 import type { Begun, Init, Transaction, TransactionStore } from "./store.ts";
-import type { TerminalAcquirers } from "./terminal-acquirers.ts";
 
 export interface LedgerParts extends InitParts, InDoubtParts, PartnerReversalsParts {
   readonly transactions: TransactionStore;

@@ -7,7 +7,7 @@ import { badFields, ServiceError } from "../errors.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { pageOf } from "../page.ts";
-import type { ReversalStore, Reverser } from "./reverser.ts";
+import type { ReversalStore, Reverser } from "./reversals/reverser.ts";
 import type { SettlementStore, Settler } from "./settler.ts";
 
 export const moneyKinds = ["transactions", "batches", "settlements", "reversals", "events"] as const;

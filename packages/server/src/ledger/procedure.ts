@@ -27,9 +27,9 @@ import { type TerminalSequence, type TerminalState, terminalRefusal } from "../c
 import { badFields, ServiceError } from "../errors.ts";
 import type { ChainId, LeaseId, TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
-import type { CardVault } from "./card-vault.ts";
 import type { CommandResult } from "./completer.ts";
+import { headerOf, referable, referenceTo } from "./exchange/acquirer-message.ts";
+import type { CardVault } from "./exchange/card-vault.ts";
 import type { Begun, Init, Transaction } from "./store.ts";
 
 type Facts = Transaction["facts"];

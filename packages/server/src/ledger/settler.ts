@@ -17,10 +17,10 @@ import { completeSettlement, freezeSettlement } from "../commands/settlement.ts"
 import { completeSystemCommand } from "../commands/system.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
 import { approvedCode, duplicateCode, malfunctionCode, totalsDifferCode } from "../response-codes.ts";
-import { headerOf, referenceTo } from "./acquirer-message.ts";
-import type { CardVault } from "./card-vault.ts";
 import type { Completer } from "./completer.ts";
 import { backoffMs, DueWork } from "./due-work.ts";
+import { headerOf, referenceTo } from "./exchange/acquirer-message.ts";
+import type { CardVault } from "./exchange/card-vault.ts";
 import type { Transaction, TransactionStore } from "./store.ts";
 
 export interface SettlementStore {

@@ -8,7 +8,7 @@ import {
   settlementIpnFields,
 } from "@paybell/contract";
 import type { ReceivedIpn } from "@paybell/partner";
-import type { ReversalEnd } from "../ledger/reverser.ts";
+import type { ReversalEnd } from "../ledger/reversals/reverser.ts";
 import type { Transaction } from "../ledger/store.ts";
 import { approvedCode, unknownCode } from "../response-codes.ts";
 import {

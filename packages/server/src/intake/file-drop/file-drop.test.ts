@@ -8,7 +8,7 @@ import type { CompletionRequest } from "../../commands/reports/completion.ts";
 import { ServiceError } from "../../errors.ts";
 import type { NewEvent } from "../../events.ts";
 import { newId } from "../../ids.ts";
-import type { RefusedItem, ReportResult } from "../../ledger/reports.ts";
+import type { RefusedItem, ReportResult } from "../../ledger/reports/reports.ts";
 import { createLog } from "../../log.ts";
 import { createMetrics } from "../../metrics.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";

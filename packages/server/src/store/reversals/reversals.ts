@@ -1,6 +1,6 @@
 import type { TransactionId } from "../../ids.ts";
-import type { DueReversal, ReversalStore } from "../../ledger/reverser.ts";
-import type { Undecided, UnmatchedAnswerStore } from "../../ledger/unmatched-answers.ts";
+import type { Undecided, UnmatchedAnswerStore } from "../../ledger/exchange/unmatched-answers.ts";
+import type { DueReversal, ReversalStore } from "../../ledger/reversals/reverser.ts";
 import { approvedCode, unknownCode } from "../../response-codes.ts";
 import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { HeldTransaction } from "../../commands/reports/settlement-difference.ts";
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
-import type { ComparedSettlement } from "../../ledger/comparer.ts";
+import type { ComparedSettlement } from "../../ledger/reports/comparer.ts";
 import type { ReportedCompletion } from "../../ledger/store.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit, sampleReport } from "../rows.fixture.ts";

@@ -1,7 +1,12 @@
 import { chargingCommands, type SettlementEntry } from "@paybell/contract";
 import type { PoolClient } from "pg";
 import type { HeldTransaction } from "../../commands/reports/settlement-difference.ts";
-import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../../ledger/comparer.ts";
+import type {
+  ComparedInto,
+  ComparedSettlement,
+  ComparisonStore,
+  DueComparison,
+} from "../../ledger/reports/comparer.ts";
 import { alongIndexes } from "../database/along-indexes.ts";
 import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";

@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
+import type { TerminalAcquirerStore } from "../../ledger/exchange/terminal-acquirers.ts";
 import type { Init } from "../../ledger/store.ts";
-import type { TerminalAcquirerStore } from "../../ledger/terminal-acquirers.ts";
 import type { FoundTerminal, TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";

@@ -1,5 +1,5 @@
 import type { ChainId } from "../../ids.ts";
-import type { CardStore } from "../../ledger/card-vault.ts";
+import type { CardStore } from "../../ledger/exchange/card-vault.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
 import { answerable, isStanding, openReversal } from "./conditions.ts";

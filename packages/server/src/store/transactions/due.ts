@@ -1,5 +1,5 @@
 import type { DueKind, DueKinds } from "../../ledger/due-work.ts";
-import type { WaitingReport, WaitingStore } from "../../ledger/waiting-reports.ts";
+import type { WaitingReport, WaitingStore } from "../../ledger/reports/waiting-reports.ts";
 import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";

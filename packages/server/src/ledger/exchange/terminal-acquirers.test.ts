@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import type { Acquirers } from "../acquirer/acquirer.ts";
-import { newId } from "../ids.ts";
+import type { Acquirers } from "../../acquirer/acquirer.ts";
+import { newId } from "../../ids.ts";
 import { TerminalAcquirers } from "./terminal-acquirers.ts";
 
 test("terminals of two partners with one tid have each their own acquirer, which is read once", async () => {

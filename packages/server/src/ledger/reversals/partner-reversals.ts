@@ -1,14 +1,14 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Logger } from "pino";
-import { succeedReversal } from "../commands/reversal.ts";
-import type { LeaseId } from "../ids.ts";
-import type { LeaseHolder } from "../leases/lease.ts";
-import type { Partner } from "../partners/partner.ts";
-import { approvedCode, malfunctionCode } from "../response-codes.ts";
-import type { Completer } from "./completer.ts";
-import { resultOf, reversalResult } from "./procedure.ts";
+import { succeedReversal } from "../../commands/reversal.ts";
+import type { LeaseId } from "../../ids.ts";
+import type { LeaseHolder } from "../../leases/lease.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { approvedCode, malfunctionCode } from "../../response-codes.ts";
+import type { Completer } from "../completer.ts";
+import { resultOf, reversalResult } from "../procedure.ts";
+import type { Transaction, TransactionStore } from "../store.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
-import type { Transaction, TransactionStore } from "./store.ts";
 
 export interface PartnerReversalsParts {
   readonly transactions: Pick<TransactionStore, "find">;

@@ -1,6 +1,6 @@
 import { cardCommands } from "@paybell/contract";
-import type { OriginalReference } from "../acquirer/acquirer.ts";
-import type { Transaction } from "./store.ts";
+import type { OriginalReference } from "../../acquirer/acquirer.ts";
+import type { Transaction } from "../store.ts";
 
 type Fields = Readonly<Record<string, string>>;
 

@@ -1,11 +1,11 @@
 import { Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { noAcquirer, type UnmatchedAnswer } from "../acquirer/acquirer.ts";
-import type { NewEvent } from "../events.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
-import { createLog } from "../log.ts";
-import type { Transaction } from "./store.ts";
+import { noAcquirer, type UnmatchedAnswer } from "../../acquirer/acquirer.ts";
+import type { NewEvent } from "../../events.ts";
+import type { PartnerId, TransactionId } from "../../ids.ts";
+import { createLog } from "../../log.ts";
+import type { Transaction } from "../store.ts";
 import { UnmatchedAnswers } from "./unmatched-answers.ts";
 
 const sale = { tid: "T0000001", mid: "M00000000000001", traceNo: "000042", transDateTime: "2026-01-31T09:30:01.000Z" };

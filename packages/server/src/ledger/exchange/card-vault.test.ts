@@ -1,15 +1,15 @@
 import { createSecretKey } from "node:crypto";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { dumpRows } from "../../../../test/support/rows.ts";
-import type { AcquirerMessage } from "../acquirer/acquirer.ts";
-import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
-import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
-import { type ChainId, newId } from "../ids.ts";
-import { createLog } from "../log.ts";
-import { postgresCards, sweepCards } from "../store/transactions/cards.ts";
+import { dumpRows } from "../../../../../test/support/rows.ts";
+import type { AcquirerMessage } from "../../acquirer/acquirer.ts";
+import { onlyAcquirer } from "../../acquirer/only-acquirer.fixture.ts";
+import { SimulatedAcquirer } from "../../acquirer/simulator/simulator.ts";
+import { type ChainId, newId } from "../../ids.ts";
+import { createLog } from "../../log.ts";
+import { postgresCards, sweepCards } from "../../store/transactions/cards.ts";
+import { bookUnmatched, LedgerBench, LedgerTill } from "../ledger.fixture.ts";
+import type { Transaction } from "../store.ts";
 import { CardVault } from "./card-vault.ts";
-import { bookUnmatched, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
-import type { Transaction } from "./store.ts";
 
 const preAuthDays = 30;
 const card = { cardToken: "tok_approve", swipeType: "C", expDate: "12/29" };

@@ -1,14 +1,14 @@
 import type { Logger } from "pino";
-import { systemClock } from "../clock.ts";
-import { reportedBatch } from "../commands/reports/reported-facts.ts";
-import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { CardFacts } from "../ipn/facts.ts";
-import type { Metrics } from "../metrics.ts";
-import type { PartnerDirectory, PartnerSettings } from "../partners/partner.ts";
-import { DueWork } from "./due-work.ts";
-import { type Notifier, notificationOf } from "./notifier.ts";
+import { systemClock } from "../../clock.ts";
+import { reportedBatch } from "../../commands/reports/reported-facts.ts";
+import type { ChainId, NotificationId, PartnerId, TransactionId } from "../../ids.ts";
+import type { CardFacts } from "../../ipn/facts.ts";
+import type { Metrics } from "../../metrics.ts";
+import type { PartnerDirectory, PartnerSettings } from "../../partners/partner.ts";
+import { DueWork } from "../due-work.ts";
+import { type Notifier, notificationOf } from "../notifier.ts";
+import type { CompletionStore, ReportedOriginal, TransactionStore } from "../store.ts";
 import { originalIdentities } from "./reports.ts";
-import type { CompletionStore, ReportedOriginal, TransactionStore } from "./store.ts";
 
 /** A Void that a switch reported before its original. Its IPN depends on whether the original is a PreAuth. */
 export interface WaitingReport {

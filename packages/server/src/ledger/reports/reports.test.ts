@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import type { CompletionRequest } from "../commands/reports/completion.ts";
-import { ServiceError } from "../errors.ts";
-import { newId } from "../ids.ts";
-import { createLog } from "../log.ts";
-import { createMetrics } from "../metrics.ts";
-import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { CompletionRequest } from "../../commands/reports/completion.ts";
+import { ServiceError } from "../../errors.ts";
+import { newId } from "../../ids.ts";
+import { createLog } from "../../log.ts";
+import { createMetrics } from "../../metrics.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import type { Reported, ReportedCompletion } from "../store.ts";
 import { originalIdentities, Reports } from "./reports.ts";
-import type { Reported, ReportedCompletion } from "./store.ts";
 import { WaitingReports } from "./waiting-reports.ts";
 
 const partner = partnerSnapshot();

@@ -1,21 +1,21 @@
 import { createHash } from "node:crypto";
 import { type Command, commands } from "@paybell/contract";
-import { BoundedMap } from "../bounded-map.ts";
-import { systemClock } from "../clock.ts";
-import { completionProblems, completionWarnings } from "../commands/reports/check-completion.ts";
-import type { CompletionRequest } from "../commands/reports/completion.ts";
-import { convertReport } from "../commands/reports/convert-report.ts";
-import { redactItem } from "../commands/reports/redact-item.ts";
-import { reportDifference, reportedBatch, reportedFacts } from "../commands/reports/reported-facts.ts";
-import { broken, exemptDevice } from "../commands/rules.ts";
-import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
-import type { NewEvent } from "../events.ts";
-import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
-import type { Metrics } from "../metrics.ts";
-import { callbackUrlProblem } from "../partners/callback-rules.ts";
-import type { Partner, PartnerDirectory, ReportSettings } from "../partners/partner.ts";
-import { type Notifier, notificationOf } from "./notifier.ts";
-import type { CompletionStore, Reported, ReportedCompletion, ReportedOriginal, TransactionStore } from "./store.ts";
+import { BoundedMap } from "../../bounded-map.ts";
+import { systemClock } from "../../clock.ts";
+import { completionProblems, completionWarnings } from "../../commands/reports/check-completion.ts";
+import type { CompletionRequest } from "../../commands/reports/completion.ts";
+import { convertReport } from "../../commands/reports/convert-report.ts";
+import { redactItem } from "../../commands/reports/redact-item.ts";
+import { reportDifference, reportedBatch, reportedFacts } from "../../commands/reports/reported-facts.ts";
+import { broken, exemptDevice } from "../../commands/rules.ts";
+import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
+import type { NewEvent } from "../../events.ts";
+import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../../ids.ts";
+import type { Metrics } from "../../metrics.ts";
+import { callbackUrlProblem } from "../../partners/callback-rules.ts";
+import type { Partner, PartnerDirectory, ReportSettings } from "../../partners/partner.ts";
+import { type Notifier, notificationOf } from "../notifier.ts";
+import type { CompletionStore, Reported, ReportedCompletion, ReportedOriginal, TransactionStore } from "../store.ts";
 
 type Identity = Pick<ReportSettings, "identity">;
 

@@ -1,12 +1,12 @@
 import type { Logger } from "pino";
-import type { Clock } from "../clock.ts";
-import type { LeaseId, PartnerId, TransactionId } from "../ids.ts";
-import type { LeaseHolder } from "../leases/lease.ts";
-import type { Partner } from "../partners/partner.ts";
-import type { Completer } from "./completer.ts";
-import { resultOf } from "./procedure.ts";
+import type { Clock } from "../../clock.ts";
+import type { LeaseId, PartnerId, TransactionId } from "../../ids.ts";
+import type { LeaseHolder } from "../../leases/lease.ts";
+import type { Partner } from "../../partners/partner.ts";
+import type { Completer } from "../completer.ts";
+import { resultOf } from "../procedure.ts";
+import type { Transaction, TransactionStore } from "../store.ts";
 import type { Reverser } from "./reverser.ts";
-import type { Transaction, TransactionStore } from "./store.ts";
 
 export interface InDoubtParts {
   readonly transactions: Pick<TransactionStore, "takeOver" | "initsOf">;

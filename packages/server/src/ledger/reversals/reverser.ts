@@ -6,18 +6,18 @@ import {
   NotSent,
   type ReversalMessage,
   reversalMarginMsDefault,
-} from "../acquirer/acquirer.ts";
-import type { AcquirerOutcome } from "../commands/outcome.ts";
-import { reportedLateAfterTries, reversalStateAfter } from "../commands/reversal.ts";
-import type { NewEvent } from "../events.ts";
-import { newId, type PartnerId, type TransactionId } from "../ids.ts";
-import { unknownCode } from "../response-codes.ts";
-import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
-import type { CardVault } from "./card-vault.ts";
-import { type Completer, eventOf } from "./completer.ts";
-import { backoffMs, DueWork } from "./due-work.ts";
-import { reversalResult } from "./procedure.ts";
-import type { Transaction, TransactionStore } from "./store.ts";
+} from "../../acquirer/acquirer.ts";
+import type { AcquirerOutcome } from "../../commands/outcome.ts";
+import { reportedLateAfterTries, reversalStateAfter } from "../../commands/reversal.ts";
+import type { NewEvent } from "../../events.ts";
+import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { unknownCode } from "../../response-codes.ts";
+import { type Completer, eventOf } from "../completer.ts";
+import { backoffMs, DueWork } from "../due-work.ts";
+import { headerOf, referable, referenceTo } from "../exchange/acquirer-message.ts";
+import type { CardVault } from "../exchange/card-vault.ts";
+import { reversalResult } from "../procedure.ts";
+import type { Transaction, TransactionStore } from "../store.ts";
 
 /** Running Reversals: one per transaction, until the acquirer has answered it. */
 export interface ReversalStore {

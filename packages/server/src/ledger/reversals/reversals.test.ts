@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import type { TransactionId } from "../ids.ts";
-import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
+import type { TransactionId } from "../../ids.ts";
+import { field, LedgerBench, LedgerTill } from "../ledger.fixture.ts";
 
 /** As a host sends it. */
 const approval = { responseCode: "00", approveCode: "123456", refId: "000000000001", tc: "" };

@@ -1,8 +1,8 @@
 import type { KeyObject } from "node:crypto";
 import type { Logger } from "pino";
-import type { Acquirers, Card } from "../acquirer/acquirer.ts";
-import type { ChainId, PartnerId } from "../ids.ts";
-import { openValue, sealValue } from "../partners/master-key.ts";
+import type { Acquirers, Card } from "../../acquirer/acquirer.ts";
+import type { ChainId, PartnerId } from "../../ids.ts";
+import { openValue, sealValue } from "../../partners/master-key.ts";
 
 /** Sealed cards, by the chain of their transaction. They are inserted with its INIT. */
 export interface CardStore {

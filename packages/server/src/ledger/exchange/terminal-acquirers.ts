@@ -1,6 +1,6 @@
-import type { Acquirers } from "../acquirer/acquirer.ts";
-import { BoundedMap } from "../bounded-map.ts";
-import type { PartnerId } from "../ids.ts";
+import type { Acquirers } from "../../acquirer/acquirer.ts";
+import { BoundedMap } from "../../bounded-map.ts";
+import type { PartnerId } from "../../ids.ts";
 
 export interface TerminalAcquirerStore {
   /** Empty: the acquirer of the settings, also for a terminal that is not known yet. */

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
-import type { AcquirerMessage } from "../acquirer/acquirer.ts";
-import type { Rule } from "../acquirer/simulator/behaviour.ts";
-import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import type { AcquirerMessage } from "../../acquirer/acquirer.ts";
+import type { Rule } from "../../acquirer/simulator/behaviour.ts";
+import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "../ledger.fixture.ts";
 
 const bench = await LedgerBench.open();
 const instance = await bench.start();

@@ -1,12 +1,12 @@
 import type { SettlementEntry } from "@paybell/contract";
 import type { Logger } from "pino";
-import { type HeldTransaction, SettlementComparison } from "../commands/reports/settlement-difference.ts";
-import type { NewEvent } from "../events.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
-import type { Metrics } from "../metrics.ts";
-import type { PartnerDirectory } from "../partners/partner.ts";
-import { isAfter } from "../time.ts";
-import { DueWork } from "./due-work.ts";
+import { type HeldTransaction, SettlementComparison } from "../../commands/reports/settlement-difference.ts";
+import type { NewEvent } from "../../events.ts";
+import type { PartnerId, TransactionId } from "../../ids.ts";
+import type { Metrics } from "../../metrics.ts";
+import type { PartnerDirectory } from "../../partners/partner.ts";
+import { isAfter } from "../../time.ts";
+import { DueWork } from "../due-work.ts";
 
 /** A settlement that a switch reported, due to be compared with the ledger. */
 export interface DueComparison {

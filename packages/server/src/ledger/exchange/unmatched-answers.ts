@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { Acquirers, UnmatchedAnswer } from "../acquirer/acquirer.ts";
-import type { EventSink } from "../events.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
+import type { Acquirers, UnmatchedAnswer } from "../../acquirer/acquirer.ts";
+import type { EventSink } from "../../events.ts";
+import type { PartnerId, TransactionId } from "../../ids.ts";
+import type { Ledger } from "../ledger.ts";
+import type { Settler } from "../settler.ts";
+import type { Transaction, TransactionStore } from "../store.ts";
 import { headerOf } from "./acquirer-message.ts";
-import type { Ledger } from "./ledger.ts";
-import type { Settler } from "./settler.ts";
-import type { Transaction, TransactionStore } from "./store.ts";
 
 export interface Undecided {
   readonly partnerId: PartnerId;
