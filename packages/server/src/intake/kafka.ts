@@ -1,11 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type * as KafkaClient from "@platformatic/kafka";
-import { ServiceError } from "../errors.ts";
 import { holdsCardNumber } from "../guards/card-number.ts";
-import { readJson } from "../input/json.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { type GivenItem, type IntakeParts, type ItemResult, reportUntilDurable } from "./report-items.ts";
+import { type IntakeParts, type ItemResult, jsonItem, reportUntilDurable } from "./report-items.ts";
 
 /** The addresses of the brokers, and the credentials for them. */
 export type KafkaConnection = Pick<KafkaClient.BaseOptions, "bootstrapBrokers" | "tls" | "tlsServerName" | "sasl">;
@@ -105,7 +103,9 @@ export class KafkaIntake {
     const { log, topic } = this.#parts;
     const onTrouble = (error: unknown) => log.warn({ err: error, topic }, "messages wait to be durable");
     const { signal } = this.#stopping;
-    const results = await reportUntilDurable(batch.map(itemOf), this.#parts, { signal, onTrouble });
+    // A message without a value is refused like any other that cannot be read.
+    const items = batch.map(({ value }) => jsonItem(value ?? Buffer.alloc(0), "The message"));
+    const results = await reportUntilDurable(items, this.#parts, { signal, onTrouble });
     if (producer !== undefined) await this.#sendToDeadLetters(batch, results, producer);
     const last = new Map(batch.map((message) => [message.partition, message]));
     await Promise.all([...last.values()].map((message) => message.commit()));
@@ -179,18 +179,6 @@ class Batches {
   #end(failure: unknown): void {
     this.#failure ??= failure;
     this.#wake();
-  }
-}
-
-/** One completion in JSON. A message without a value is refused like any other that cannot be read. */
-function itemOf({ value }: { readonly value: Buffer | null | undefined }): GivenItem {
-  const bytes = value ?? Buffer.alloc(0);
-  try {
-    return { item: readJson(bytes) };
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    const unreadable = new ServiceError(error.code, error.message.replace("The body", "The message"));
-    return { item: bytes.toString("utf8"), unreadable };
   }
 }
 

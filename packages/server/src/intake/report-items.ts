@@ -3,6 +3,7 @@ import { badFields, ServiceError } from "../errors.ts";
 import type { TransactionId } from "../ids.ts";
 import { everyProblemOfCompletion, type Judges } from "../input/every-problem.ts";
 import { pathText, shapeError } from "../input/issues.ts";
+import { readJson } from "../input/json.ts";
 import { completionSchema, withReqIds } from "../input/shapes.ts";
 import type { RefusedItem, ReportResult, Reports } from "../ledger/reports/reports.ts";
 
@@ -15,6 +16,17 @@ export interface IntakeParts extends Judges {
 export interface GivenItem {
   readonly item: unknown;
   readonly unreadable?: ServiceError;
+}
+
+/** One completion in JSON. @param place of the item, as errors call it */
+export function jsonItem(bytes: Buffer, place: "The line" | "The message"): GivenItem {
+  try {
+    return { item: readJson(bytes) };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const unreadable = new ServiceError(error.code, error.message.replace("The body", place));
+    return { item: bytes.toString("utf8"), unreadable };
+  }
 }
 
 /** The result of one item, whichever way it came. */

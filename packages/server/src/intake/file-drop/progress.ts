@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { access, appendFile, mkdir, readdir, readFile, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { redactItem } from "../../commands/reports/redact-item.ts";
 import { safeFieldName } from "../../guards/safe-text.ts";
@@ -63,13 +63,10 @@ export class FileProgress {
     const { size: bytes, mtimeMs: modifiedMs } = found;
     const fresh = { bytes, modifiedMs, entries: 0, accepted: 0, duplicate: 0, conflict: 0, refused: 0, reportBytes: 0 };
     const progress = kept !== undefined && isUnchanged(kept, found) ? kept : fresh;
-    const report = await open(reportPath(folder, name), "a");
-    try {
-      // Lines that an earlier process did not count are written again.
-      await report.truncate(progress.reportBytes);
-    } finally {
-      await report.close();
-    }
+    const report = reportPath(folder, name);
+    await appendFile(report, "");
+    // Lines that an earlier process did not count are written again.
+    await truncate(report, progress.reportBytes);
     return new FileProgress(folder, name, progress);
   }
 
@@ -146,26 +143,14 @@ export class FileProgress {
   /** Appends durably. @returns the length of the report then */
   async #report(lines: readonly object[]): Promise<number> {
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
-    const file = await open(reportPath(this.#folder, this.name), "a");
-    try {
-      await file.appendFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await appendFile(reportPath(this.#folder, this.name), text, { flush: true });
     return this.#progress.reportBytes + Buffer.byteLength(text);
   }
 
   async #save(change: Partial<Progress>): Promise<void> {
     const progress = { ...this.#progress, ...change };
     const path = progressPath(this.#folder, this.name);
-    const file = await open(`${path}.new`, "w");
-    try {
-      await file.writeFile(JSON.stringify(progress));
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(`${path}.new`, JSON.stringify(progress), { flush: true });
     await rename(`${path}.new`, path);
     this.#progress = progress;
   }

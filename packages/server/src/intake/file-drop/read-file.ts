@@ -1,11 +1,11 @@
 import { createReadStream } from "node:fs";
 import { completionFields } from "../../commands/reports/completion.ts";
-import { badFields, ServiceError } from "../../errors.ts";
+import { badFields } from "../../errors.ts";
 import { safeFieldName } from "../../guards/safe-text.ts";
 import { readJson } from "../../input/json.ts";
 import { linesOf } from "../card-data.ts";
 import { csvRecords, textOf, UnreadableText } from "../csv.ts";
-import type { GivenItem } from "../report-items.ts";
+import { type GivenItem, jsonItem } from "../report-items.ts";
 
 /** The largest line: a settlement of 50,000 entries has 5 MB. */
 export const lineBytesMax = 8 * 1024 * 1024;
@@ -30,17 +30,7 @@ async function* jsonLines(path: string): AsyncGenerator<Entry> {
     if (bytes === undefined) throw new UnreadableFile(`A line has over ${lineBytesMax} bytes.`);
     const whole = bytes.at(-1) === lineFeed ? bytes.subarray(0, -1) : bytes;
     const text = line === 1 ? withoutBom(whole) : whole;
-    if (text.toString("latin1").trim() !== "") yield { line, ...jsonItem(text) };
-  }
-}
-
-function jsonItem(bytes: Buffer): GivenItem {
-  try {
-    return { item: readJson(bytes) };
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    const unreadable = new ServiceError(error.code, error.message.replace("The body", "The line"));
-    return { item: bytes.toString("utf8"), unreadable };
+    if (text.toString("latin1").trim() !== "") yield { line, ...jsonItem(text, "The line") };
   }
 }
 
