@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContextOptions } from "node:tls";
 import { messageOf } from "../../../errors.ts";
@@ -66,34 +67,22 @@ export class HostConnection {
 }
 
 /** Rejects with a sentence if there is no connection, or not in time. */
-export function connectTo(host: Host, options: ConnectionOptions, signal: AbortSignal): Promise<HostConnection> {
-  const { promise, resolve, reject } = Promise.withResolvers<HostConnection>();
+export async function connectTo(host: Host, options: ConnectionOptions, signal: AbortSignal): Promise<HostConnection> {
   // An address is not a valid server name (RFC 6066); the certificate is checked against it anyway.
   const named = isIP(host.host) === 0 ? { servername: host.host } : {};
   const socket =
     options.tls === undefined
       ? connectTcp(host)
       : connectTls({ ...host, ...named, ...options.tls, minVersion: "TLSv1.2" });
-  const fail = (why: string) => {
-    settle();
+  const late = AbortSignal.timeout(options.connectTimeoutMs);
+  try {
+    const event = options.tls === undefined ? "connect" : "secureConnect";
+    await once(socket, event, { signal: AbortSignal.any([signal, late]) });
+    return new HostConnection(socket, options);
+  } catch (error) {
     socket.on("error", () => undefined);
     socket.destroy();
-    reject(new Error(why));
-  };
-  const onError = (error: Error) => fail(messageOf(error));
-  const onClose = () => fail("the host closed the connection");
-  const onAbort = () => fail("the link was closed");
-  const timer = setTimeout(() => fail(`no connection within ${options.connectTimeoutMs} ms`), options.connectTimeoutMs);
-  const settle = () => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-    socket.off("error", onError).off("close", onClose);
-  };
-  socket.on("error", onError).on("close", onClose);
-  signal.addEventListener("abort", onAbort);
-  socket.once(options.tls === undefined ? "connect" : "secureConnect", () => {
-    settle();
-    resolve(new HostConnection(socket, options));
-  });
-  return promise;
+    if (signal.aborted) throw new Error("the link was closed");
+    throw new Error(late.aborted ? `no connection within ${options.connectTimeoutMs} ms` : messageOf(error));
+  }
 }
