@@ -1,31 +1,12 @@
 import { statfs } from "node:fs/promises";
 
-/** Why the embedded PostgreSQL cannot start. Callers branch on it; {@link PostgresStartError.message} is for people. */
-export type PostgresStartCode =
-  | "binaries_missing"
-  | "binaries_unusable"
-  | "account_unusable"
-  | "home_not_permitted"
-  | "home_in_use"
-  | "disk_full"
-  | "other_major_version"
-  | "data_missing"
-  | "data_refused"
-  | "passwords_missing"
-  | "socket_unusable"
-  | "socket_taken"
-  | "shared_memory"
-  | "settings_refused"
-  | "orphan_unresponsive"
-  | "start_timeout";
-
 /** A start that failed: one sentence saying what was wrong and where, and one saying what to do. */
 export class PostgresStartError extends Error {
   override readonly name = "PostgresStartError";
-  readonly code: PostgresStartCode;
+  readonly code: string;
   readonly remedy: string;
 
-  constructor(code: PostgresStartCode, message: string, remedy: string, cause?: unknown) {
+  constructor(code: string, message: string, remedy: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.remedy = remedy;
@@ -89,7 +70,7 @@ export interface FailedStart {
 /** @param words the last lines of the output @param part what the pattern found in its parentheses */
 type Message = (words: string, failed: FailedStart, part: string | undefined) => string;
 
-const readings: readonly (readonly [pattern: RegExp, code: PostgresStartCode, message: Message, remedy: string])[] = [
+const readings: readonly (readonly [pattern: RegExp, code: string, message: Message, remedy: string])[] = [
   [
     /could not look up effective user ID (\d+)/,
     "account_unusable",
