@@ -97,7 +97,7 @@ function unknownNames(env: NodeJS.ProcessEnv): string[] {
     .map((name) => {
       const instead = replaced[name];
       if (instead !== undefined) return `${name} is no longer a setting: ${instead}`;
-      const suggestion = nearest(name, known, "PAYBELL_");
+      const suggestion = nearest(name, known);
       return suggestion === undefined
         ? `${name} is not a setting`
         : `${name} is not a setting; did you mean ${suggestion}?`;
@@ -117,18 +117,13 @@ function withoutSecrets(this: Config) {
   return Object.fromEntries(entries.map(([key, value, isSecret]) => [key, isSecret && value !== null ? "set" : value]));
 }
 
-/**
- * The known name with the smallest edit distance; undefined if even that is too different.
- *
- * @param prefix of every name: it does not count as similarity
- */
-function nearest(name: string, known: readonly string[], prefix = ""): string | undefined {
-  const own = name.slice(prefix.length);
-  const ranked = known
-    .map((candidate) => ({ candidate, distance: editDistance(own, candidate.slice(prefix.length)) }))
-    .sort((a, b) => a.distance - b.distance);
-  const best = ranked[0];
-  return best !== undefined && best.distance <= Math.ceil(own.length / 3) ? best.candidate : undefined;
+/** The known name with the smallest edit distance; undefined if even that is too different. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  // The prefix of every name does not count as similarity.
+  const mostDistance = Math.ceil((name.length - "PAYBELL_".length) / 3);
+  const ranked = known.map((candidate) => ({ candidate, distance: editDistance(name, candidate) }));
+  return ranked.filter(({ distance }) => distance <= mostDistance).sort((a, b) => a.distance - b.distance)[0]
+    ?.candidate;
 }
 
 /** Levenshtein: insertions, deletions and replacements of one letter. */

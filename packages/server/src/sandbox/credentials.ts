@@ -41,10 +41,6 @@ export async function writeCredentials(home: string, kept: SandboxCredentials): 
   await writePrivately(credentialsPath(home), `${JSON.stringify(kept, null, 2)}\n`);
 }
 
-export function newOperatorToken(): string {
-  return randomBytes(32).toString("base64url");
-}
-
 /** The sandbox's own master key: created at its first start, stored beside its database. */
 export async function sandboxMasterKey(home: string): Promise<MasterKey> {
   const path = join(home, "master.key");

@@ -21,6 +21,7 @@ import {
   milliseconds,
   type OutputStyle,
   type OutputTone,
+  type Piece,
   padEnd,
   padStart,
   paint,
@@ -59,13 +60,11 @@ export interface ShownAttempt {
 
 export function failedAttemptLines(failed: ShownAttempt, style: OutputStyle): string[] {
   const what = failed.httpStatus === null ? failed.reason : `${failed.httpStatus} ${failed.reason}`;
-  const next = failed.nextAfterMs === null ? "kept, and replayable" : `again in ${milliseconds(failed.nextAfterMs)}`;
-  const tone = failed.nextAfterMs === null ? "bad" : "warning";
-  const title = label(
-    style,
-    tone === "bad" ? "badLabel" : "warningLabel",
-    failed.nextAfterMs === null ? "PARKED" : "FAILED",
-  );
+  const [tone, word, next] =
+    failed.nextAfterMs === null
+      ? (["bad", "PARKED", "kept, and replayable"] as const)
+      : (["warning", "FAILED", `again in ${milliseconds(failed.nextAfterMs)}`] as const);
+  const title = label(style, `${tone}Label`, word);
   const facts = [
     printable(failed.url),
     `notification ${printable(failed.notificationId)}`,
@@ -97,8 +96,15 @@ function paragraph(text: string, style: OutputStyle): string[] {
   return wrap(printable(text), style.columns - indent.length).map((line) => indent + line);
 }
 
+function indentedFlow(pieces: readonly Piece[], style: OutputStyle): string[] {
+  return flowPainted(pieces, " · ", style.columns - indent.length, style).map((line) => indent + line);
+}
+
 function faintFlow(facts: readonly string[], style: OutputStyle): string[] {
-  return flow(facts, " · ", style.columns - indent.length).map((line) => indent + paint(style, "faint", line));
+  return indentedFlow(
+    facts.map((text) => ({ text })),
+    style,
+  );
 }
 
 /** A Reversal that the acquirer answered. It has no IPN: section 1 defines none for a system command. */
@@ -113,8 +119,8 @@ export function reversalLines({ id, command, facts }: Transaction, end: Reversal
   }));
   return [
     `${badge}  ${paint(style, "strong", title.join("  ").trim())}  ${paint(style, isDone ? "good" : "bad", answer)}`,
-    ...wrap(outcomeOf(end), style.columns - indent.length).map((line) => indent + line),
-    ...flowPainted(pieces, " · ", style.columns - indent.length, style).map((line) => indent + line),
+    ...paragraph(outcomeOf(end), style),
+    ...indentedFlow(pieces, style),
     "",
   ];
 }
@@ -157,13 +163,13 @@ export function bannerLines(facts: BannerFacts, style: OutputStyle): string[] {
     "",
     ...placeLines(facts, credentials, style),
     "",
-    ...wrap(`To make a Sale, paste this ${where}:`, style.columns - indent.length).map((line) => indent + line),
+    ...paragraph(`To make a Sale, paste this ${where}:`, style),
     "",
     ...(facts.executable === undefined
       ? saleCommandLines(facts.baseUrl, credentials)
       : [`${quote(facts.executable)} trigger sale`]),
     "",
-    ...wrap("Its IPN appears here. Ctrl-C stops.", style.columns - indent.length).map((line) => indent + line),
+    ...paragraph("Its IPN appears here. Ctrl-C stops.", style),
     "",
   ];
 }
@@ -260,9 +266,8 @@ function titleLines({ kind, ipn, command, headers }: ReceivedIpn, style: OutputS
   return [`${badge}  ${first}`, ...rest.map((line) => " ".repeat("[IPN]  ".length) + line)];
 }
 
-function result({ status, isoResponseCode: code }: CardIpn): string {
-  const meaning = code === approvedCode ? "Approved" : responseMeaning(code);
-  return printable(`${status} ${code}${meaning === "" ? "" : ` (${meaning})`}`);
+function result({ status, isoResponseCode }: CardIpn): string {
+  return `${printable(status)} ${meaningOf(isoResponseCode)}`;
 }
 
 function cardFacts({ amount, currency, cardScheme, cardNumber }: CardIpn): string[] {
@@ -279,7 +284,7 @@ function protectionLines({ received, cipher, afterCommandMs }: ShownIpn, style: 
     ...(outOfOrder ? [{ text: "out of order", tone: "warning" as const }] : []),
     ...(notificationId === undefined ? [] : [{ text: `notification ${printable(notificationId)}` }]),
   ];
-  return flowPainted(facts, " · ", style.columns - indent.length, style).map((line) => indent + line);
+  return indentedFlow(facts, style);
 }
 
 function totalLines(ipn: SettlementIpn, style: OutputStyle): string[] {

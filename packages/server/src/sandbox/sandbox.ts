@@ -1,4 +1,4 @@
-import type { KeyObject } from "node:crypto";
+import { type KeyObject, randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { isSea } from "node:sea";
 import type { Cipher } from "@paybell/contract";
@@ -16,7 +16,6 @@ import { embeddedUrls } from "../programs/database.ts";
 import {
   credentialsPath,
   loopbackCertificate,
-  newOperatorToken,
   readCredentials,
   type SandboxCredentials,
   sandboxMasterKey,
@@ -24,7 +23,7 @@ import {
 } from "./credentials.ts";
 import { bannerLines, failedAttemptLines, failedLines, ipnLines, refusedLines, reversalLines } from "./output.ts";
 import type { OutputStyle } from "./output-text.ts";
-import { type SandboxReceiver, startReceiver } from "./receiver.ts";
+import { type ReceiverStart, type SandboxReceiver, startReceiver } from "./receiver.ts";
 
 export interface SandboxOptions {
   readonly config: Config;
@@ -64,7 +63,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       readCredentials(home),
       loopbackCertificate(home),
     ]);
-    const operatorToken = before?.operatorToken ?? newOperatorToken();
+    const operatorToken = before?.operatorToken ?? randomBytes(32).toString("base64url");
     const desk = new SandboxReceiverControl();
     let partnerId: PartnerId | undefined;
     const service = await startService({
@@ -94,20 +93,17 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const { partner, secrets } = await sandboxPartner(service, before);
     partnerId = partner.id;
     const cipherNow = () => (service.directory.peek(partner.id) ?? partner).settings.cipher;
-    const receiver = await startObservedReceiver({
-      home,
-      partner,
-      lastUrl: before?.receiverUrl,
+    const receiver = await startObservedReceiver(
+      { home, desk, keys: receiverKeys(partner) },
+      before?.receiverUrl,
       cipherNow,
-      desk,
-      style,
-      tell,
-    });
+      options,
+    );
     closing.push(() => receiver.close());
-    if (partner.settings.callBackUrl === null || partner.settings.callBackUrl === before?.receiverUrl) {
-      if (partner.settings.callBackUrl !== receiver.url)
-        await service.registry.change(partner.id, { callBackUrl: receiver.url });
-    }
+    const { callBackUrl } = partner.settings;
+    const isOurs = callBackUrl === null || callBackUrl === before?.receiverUrl;
+    if (isOurs && callBackUrl !== receiver.url)
+      await service.registry.change(partner.id, { callBackUrl: receiver.url });
     const baseUrl = `http://127.0.0.1:${config.port}`;
     const credentials: SandboxCredentials = {
       baseUrl,
@@ -188,34 +184,26 @@ async function sandboxPartner(
   return { partner: registered, secrets };
 }
 
-interface ObservedReceiver {
-  readonly home: string;
-  readonly partner: Partner;
-  readonly lastUrl: string | undefined;
-  readonly cipherNow: () => Cipher;
-  readonly desk: SandboxReceiverControl;
-  readonly style: OutputStyle;
-  readonly tell: (lines: readonly string[]) => void;
-}
-
 /**
  * Starts the sandbox partner's receiver, which prints deliveries to the terminal, if possible on the port of the last
  * start.
  */
-async function startObservedReceiver(told: ObservedReceiver): Promise<SandboxReceiver> {
-  const { home, partner, lastUrl, cipherNow, desk, style, tell } = told;
-  const start = {
-    home,
-    desk,
-    keys: receiverKeys(partner),
-    onIpn: (received: Parameters<typeof ipnLines>[0]["received"]) => {
+async function startObservedReceiver(
+  given: Pick<ReceiverStart, "home" | "desk" | "keys">,
+  lastUrl: string | undefined,
+  cipherNow: () => Cipher,
+  { style, tell }: SandboxOptions,
+): Promise<SandboxReceiver> {
+  const start: ReceiverStart = {
+    ...given,
+    onIpn: (received) => {
       const { id } = received.ipn;
       // Our own ids contain the time of the command; a switch's may not.
       const afterCommandMs = isUuidV7(id) ? { afterCommandMs: Math.max(0, Date.now() - idTimeMs(id)) } : {};
       tell(ipnLines({ received, cipher: cipherNow(), ...afterCommandMs }, style));
     },
-    onRefused: (refused: Parameters<typeof refusedLines>[0]) => tell(refusedLines(refused, style)),
-    onFailed: (failed: Parameters<typeof failedLines>[0]) => tell(failedLines(failed, style)),
+    onRefused: (refused) => tell(refusedLines(refused, style)),
+    onFailed: (failed) => tell(failedLines(failed, style)),
   };
   // Pending notifications go to the port of the last start.
   const port = lastUrl === undefined ? 0 : Number(new URL(lastUrl).port);
