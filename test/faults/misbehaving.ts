@@ -19,16 +19,7 @@ export interface Authorities {
   readonly foreign: Authority;
 }
 
-/** The record of the first attempt at a misbehaving receiver. */
-export interface RecordedRequest {
-  /** One of these; null: accepted. */
-  readonly reasons: readonly (string | null)[];
-  readonly httpStatus: number | null;
-  /** A pattern of `detail`. */
-  readonly says: RegExp | null;
-}
-
-export interface ReceiverFault extends RecordedRequest {
+export interface ReceiverFault {
   readonly name: string;
   /** Resolves to the callback URL of a receiver that runs until the test has finished. */
   serve(authorities: Authorities): Promise<string>;
@@ -41,92 +32,53 @@ const trickleEveryMs = 1_000;
 const floodBytes = 100 * 1_024 * 1_024;
 const yesterday = new Date(Date.now() - 86_400_000);
 
-/** The attempt's time is over after `attemptTimeoutMs`. */
-export function faults(attemptTimeoutMs: number): readonly ReceiverFault[] {
-  const inTime = `within ${attemptTimeoutMs / 1_000} s`;
-  return [
-    failing("accepts connections and never says a word", "connect_timeout", /TLS handshake was not complete/, () =>
-      tcpPeer(() => undefined),
-    ),
-    failing("takes the request and never answers", "timeout", new RegExp(`There was no answer ${inTime}`), (trusted) =>
-      talking(trusted, () => undefined),
-    ),
-    failing("trickles a byte a second", "timeout", new RegExp(`head was not complete ${inTime}`), (trusted) =>
-      talking(trusted, trickle),
-    ),
-    // The reset comes before or after the handshake began.
-    failing("resets at accept", ["connect", "tls"], /ECONNRESET|disconnected|closed/, () => resetting()),
-    failing("resets after the request", "reset", /ended before the answer was complete/, (trusted) =>
-      talking(trusted, (socket) => socket.destroy()),
-    ),
-    failing("resets in the middle of its answer's head", "reset", /ended before the answer was complete/, (trusted) =>
-      talking(trusted, (socket) => socket.end("HTTP/1.1 204 No Con")),
-    ),
-    failing("speaks garbage", "bad_response", /not HTTP\/1\.1/, (trusted) =>
-      talking(trusted, (socket) => socket.end("\u0000\u0001SSH-2.0-OpenSSH_9.9\r\n\r\n")),
-    ),
-    failing("answers with a head of 1 MB", "bad_response", /[Hh]eader/, (trusted) =>
-      talking(trusted, (socket) => socket.end(`HTTP/1.1 204 No Content\r\nx-long: ${"a".repeat(1_048_576)}\r\n\r\n`)),
-    ),
-    failing("has an expired certificate", "tls", /expired/, (trusted) => certified(trusted, "localhost", yesterday)),
-    failing("has the certificate of a foreign name", "tls", /altnames|ALTNAME/, (trusted) =>
-      certified(trusted, "stranger.test", undefined, ["127.0.0.9"]),
-    ),
-    failing("has a certificate of a foreign authority", "tls", /unable to|self-signed|UNABLE/i, (_trusted, foreign) =>
-      certified(foreign, "localhost"),
-    ),
-    fault(
-      "has a name that does not exist",
-      { reasons: ["dns"], httpStatus: null, says: /nowhere\.invalid/ },
-      async () => {
-        return "https://nowhere.invalid/ipn";
-      },
-    ),
-    fault("refuses connections", { reasons: ["connect"], httpStatus: null, says: /ECONNREFUSED/ }, closedPort),
-    answering("redirects", { reasons: ["redirect"], httpStatus: 308, says: /never followed/ }, (response) =>
-      // A redirect to itself: following it would never end.
-      response.writeHead(308, { location: "/ipn" }).end(),
-    ),
-    answering("fails with 100 MB", { reasons: ["status"], httpStatus: 500, says: /Answered 500/ }, (response) =>
-      pour(response, 500),
-    ),
-    answering("accepts with 100 MB", accepted(200), (response) => pour(response, 200)),
-    answering("breaks off its answer's body", accepted(200), (response) => {
-      response.writeHead(200, { "content-length": 1_000 });
-      response.write("and then", () => response.destroy());
-    }),
-    answering("closes every connection behind its answer", accepted(204), (response) => {
-      const { socket } = response;
-      response.writeHead(204).end(() => socket?.destroy());
-    }),
-    fault("answers in HTTP/1.0", accepted(204), async ({ trusted }) =>
-      urlOf(await talking(trusted, (socket) => socket.end("HTTP/1.0 204 No Content\r\n\r\n"))),
-    ),
-  ];
+/** Of what each does to an attempt, transport.test.ts is the test. */
+export const faults: readonly ReceiverFault[] = [
+  served("accepts connections and never says a word", () => tcpPeer(() => undefined)),
+  served("takes the request and never answers", (trusted) => talking(trusted, () => undefined)),
+  served("trickles a byte a second", (trusted) => talking(trusted, trickle)),
+  served("resets at accept", () => resetting()),
+  served("resets after the request", (trusted) => talking(trusted, (socket) => socket.destroy())),
+  served("resets in the middle of its answer's head", (trusted) =>
+    talking(trusted, (socket) => socket.end("HTTP/1.1 204 No Con")),
+  ),
+  served("speaks garbage", (trusted) =>
+    talking(trusted, (socket) => socket.end("\u0000\u0001SSH-2.0-OpenSSH_9.9\r\n\r\n")),
+  ),
+  served("answers with a head of 1 MB", (trusted) =>
+    talking(trusted, (socket) => socket.end(`HTTP/1.1 204 No Content\r\nx-long: ${"a".repeat(1_048_576)}\r\n\r\n`)),
+  ),
+  served("has an expired certificate", (trusted) => certified(trusted, "localhost", yesterday)),
+  served("has the certificate of a foreign name", (trusted) =>
+    certified(trusted, "stranger.test", undefined, ["127.0.0.9"]),
+  ),
+  served("has a certificate of a foreign authority", (_trusted, foreign) => certified(foreign, "localhost")),
+  { name: "has a name that does not exist", serve: async () => "https://nowhere.invalid/ipn" },
+  { name: "refuses connections", serve: closedPort },
+  // A redirect to itself: following it would never end.
+  answering("redirects", (response) => response.writeHead(308, { location: "/ipn" }).end()),
+  answering("fails with 100 MB", (response) => pour(response, 500)),
+  answering("accepts with 100 MB", (response) => pour(response, 200)),
+  answering("breaks off its answer's body", (response) => {
+    response.writeHead(200, { "content-length": 1_000 });
+    response.write("and then", () => response.destroy());
+  }),
+  answering("closes every connection behind its answer", (response) => {
+    const { socket } = response;
+    response.writeHead(204).end(() => socket?.destroy());
+  }),
+  served("answers in HTTP/1.0", (trusted) =>
+    talking(trusted, (socket) => socket.end("HTTP/1.0 204 No Content\r\n\r\n")),
+  ),
+];
+
+function served(name: string, peer: (trusted: Authority, foreign: Authority) => Promise<Peer>): ReceiverFault {
+  return { name, serve: async ({ trusted, foreign }) => urlOf(await peer(trusted, foreign)) };
 }
 
-function accepted(httpStatus: number): RecordedRequest {
-  return { reasons: [null], httpStatus, says: null };
-}
-
-function fault(name: string, recorded: RecordedRequest, serve: ReceiverFault["serve"]): ReceiverFault {
-  return { name, ...recorded, serve };
-}
-
-/** Without any answer. */
-function failing(
-  name: string,
-  reason: string | readonly string[],
-  says: RegExp,
-  peer: (trusted: Authority, foreign: Authority) => Promise<Peer>,
-): ReceiverFault {
-  const recorded = { reasons: [reason].flat(), httpStatus: null, says };
-  return fault(name, recorded, async ({ trusted, foreign }) => urlOf(await peer(trusted, foreign)));
-}
-
-function answering(name: string, recorded: RecordedRequest, answer: (response: ServerResponse) => void): ReceiverFault {
-  return fault(name, recorded, async ({ trusted }) =>
-    urlOf(await httpsPeer(await trusted.issue("localhost"), (_request, response) => answer(response))),
+function answering(name: string, answer: (response: ServerResponse) => void): ReceiverFault {
+  return served(name, async (trusted) =>
+    httpsPeer(await trusted.issue("localhost"), (_request, response) => answer(response)),
   );
 }
 

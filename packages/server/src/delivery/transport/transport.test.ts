@@ -203,6 +203,11 @@ describe("a response", () => {
     expect(await postAnswered(peer.port)).toMatchObject({ httpStatus: 500, answer: Buffer.from("broken") });
   });
 
+  test("may be of HTTP/1.0", async () => {
+    const peer = await tlsPeer(certificate, (socket) => socket.end("HTTP/1.0 204 No Content\r\n\r\n"));
+    expect((await postAnswered(peer.port)).httpStatus).toBe(204);
+  });
+
   test("may be preceded by early hints", async () => {
     const peer = await httpsPeer(certificate, (_request, response) => {
       response.writeEarlyHints({ link: "</style.css>; rel=preload" });
@@ -267,7 +272,8 @@ describe("a failure says what it was:", () => {
 
   test("a connection closed instead of a response", async () => {
     const peer = await tlsPeer(certificate, (socket) => socket.destroy());
-    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "reset", address: "127.0.0.1" });
+    const detail = expect.stringContaining("ended before the answer was complete");
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "reset", detail, address: "127.0.0.1" });
     expect(peer.connections).toBe(1);
   });
 
@@ -289,7 +295,8 @@ describe("a failure says what it was:", () => {
     "HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
   ])("no HTTP but %j", async (garbage) => {
     const peer = await tlsPeer(certificate, (socket) => socket.write(garbage));
-    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response" });
+    const detail = expect.stringContaining("not HTTP/1.1");
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response", detail });
   });
 
   test("endless interim responses; a few are skipped", async () => {
@@ -319,7 +326,8 @@ describe("a failure says what it was:", () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.write(`HTTP/1.1 200 OK\r\n${"x-more: and more\r\n".repeat(2_000)}`);
     });
-    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response" });
+    const detail = expect.stringMatching(/header/i);
+    expect(await postUnanswered(peer.port)).toMatchObject({ reason: "bad_response", detail });
   });
 
   test.each([
@@ -349,8 +357,8 @@ describe("a failure says what it was:", () => {
     });
   });
 
-  test("a connection closed in the TLS handshake", async () => {
-    const peer = await tcpPeer((socket) => socket.destroy());
+  test.each(["destroy", "resetAndDestroy"] as const)("a connection closed in the TLS handshake: %s", async (how) => {
+    const peer = await tcpPeer((socket) => socket[how]());
     expect(await postUnanswered(peer.port)).toMatchObject({ reason: "tls" });
   });
 
