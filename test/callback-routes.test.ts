@@ -35,6 +35,42 @@ const routesOf = async (partner: TestPartner) => {
 };
 const idsAt = (server: PartnerServer) => server.deliveries.map(({ received }) => received?.ipn.id);
 
+test("a redelivery goes to the original URL, or on request to the registered one", async () => {
+  const partner = await register({});
+  const callBackUrl = `${tills.url}/original`;
+  const { id } = await partner.notify(sale({ callBackUrl }), "accepted");
+  await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: { to: "registered" } });
+  await partner.server.next(1);
+  await partner.settled(id, "accepted");
+  await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: { to: "original" } });
+  await tills.until((all) => all.filter(({ path }) => path === "/ipn/original").length === 2);
+  const { attempts } = await eventually("three attempts", async () => {
+    const found = await partner.settled(id, "accepted");
+    return (found["attempts"] as unknown[]).length === 3 ? (found as { attempts: { url: string }[] }) : undefined;
+  });
+  expect(attempts.map(({ url }) => url)).toEqual([callBackUrl, partner.server.url, callBackUrl]);
+});
+
+test("a name whose addresses are not on the allowlist is not called, and only operators see exactly why", async () => {
+  const partner = await service.register({ callbackAddresses: ["127.0.0.2/32"], callBackUrl: null, retry: [3_600] });
+  const { port } = new URL(tills.url);
+  const callBackUrl = `https://localhost:${port}/outside`;
+  const [transactionId = ""] = await service.report([reportedSale(partner.id, { callBackUrl })]);
+  const found = await eventually("the attempt", async () => {
+    const { body } = await service.operator("GET", `/operator/v1/notifications?q=${transactionId}`);
+    const [item] = body["items"] as { id: string; attemptsMade: number }[];
+    return item?.attemptsMade === 1 ? service.operator("GET", `/operator/v1/notifications/${item.id}`) : undefined;
+  });
+  expect(found.body).toMatchObject({ state: "pending", lastReason: "address_refused" });
+  const [attempt] = found.body["attempts"] as { detail: string; httpStatus: null; url: string }[];
+  expect(attempt).toMatchObject({ httpStatus: null, url: callBackUrl });
+  expect(attempt?.detail).toMatch(/localhost.*127\.0\.0\.1 is outside callbackAddresses \(127\.0\.0\.2\/32\)/);
+  expect(tills.deliveries).toEqual([]);
+  const seen = await partner.call("GET", `/v1/notifications/${String(found.body["id"])}`);
+  expect(seen.body).toMatchObject({ lastReason: "address_refused", attempts: [{ reason: "address_refused" }] });
+  expect(seen.text).not.toContain("127.0.0.");
+});
+
 describe("a URL registered for a command", () => {
   test("gets the command's IPNs once, and the others go to callBackUrl", async () => {
     const partner = await register();
@@ -61,7 +97,10 @@ describe("a URL registered for a command", () => {
     const partner = await register({ callBackUrl: null, callBackUrlByCommand: { SALE: tills.url } });
     await partner.run(sale());
     await tills.next(1);
-    expect(await partner.run(settlement())).toMatchObject({ status: 409, body: { code: "no_callback_url" } });
+    const booked = service.acquirer.bank.all().length;
+    const preAuth = await partner.run({ ...sale(), command: "PREAUTH" });
+    expect(preAuth).toMatchObject({ status: 409, body: { code: "no_callback_url" } });
+    expect(service.acquirer.bank.all()).toHaveLength(booked);
   });
 
   test("is not slowed by another URL of the partner that accepts nothing", async () => {
@@ -76,13 +115,15 @@ describe("a URL registered for a command", () => {
 });
 
 describe("a changed registration", () => {
-  test("also applies to what is queued: a changed, an added and a removed URL", async () => {
+  test("also applies to what is queued, whose queue keeps its name: a changed, an added and a removed URL", async () => {
     const partner = await register({ callBackUrlByCommand: { SALE: tills.url }, retry: Array(30).fill(1) });
     for (const server of [tills, partner.server]) server.answersAlways(404);
     const { id, body: sold } = await partner.notify(sale());
     await tills.next(1);
     expect(await patch(partner, { callBackUrlByCommand: {} })).toMatchObject({ status: 200 });
     await partner.server.next(1);
+    const queues = "SELECT queue FROM pending WHERE partner_id = $1";
+    expect(await queryHomes(service.database, queues, [partner.id])).toEqual([{ queue: "SALE" }]);
     expect(await patch(partner, { callBackUrlByCommand: { SALE: books.url } })).toMatchObject({ status: 200 });
     await books.next(1);
     const accepted = await partner.settled(id, "accepted");
@@ -90,17 +131,6 @@ describe("a changed registration", () => {
     expect([urls[0], urls.at(-1)]).toEqual([tills.url, books.url]);
     expect(urls).toContain(partner.server.url);
     expect(idsAt(books)).toEqual([sold["id"]]);
-  });
-
-  test("is where what is queued goes, and its queue keeps its name", async () => {
-    const partner = await register({ callBackUrlByCommand: {}, retry: [...Array(29).fill(1), 3_600] });
-    for (const server of [tills, partner.server]) server.answersAlways(404);
-    await partner.run(sale());
-    await partner.server.next(1);
-    await patch(partner, { callBackUrlByCommand: { SALE: tills.url } });
-    await tills.next(1);
-    const queues = "SELECT queue FROM pending WHERE partner_id = $1";
-    expect(await queryHomes(service.database, queues, [partner.id])).toEqual([{ queue: "" }]);
   });
 
   test("also applies to what waits for an endpoint whose circuit is open", async () => {
