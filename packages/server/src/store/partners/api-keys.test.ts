@@ -1,44 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { systemClock } from "../../clock.ts";
-import { newId, type PartnerId } from "../../ids.ts";
+import { newId } from "../../ids.ts";
 import { ApiKeys, type NewApiKey } from "../../partners/api-keys.ts";
-import { CachedPartners } from "../../partners/directory.ts";
 import { MasterKey } from "../../partners/master-key.ts";
-import { PartnerRegistry } from "../../partners/registry.ts";
-import { defaultSettings } from "../../partners/settings.ts";
-import { postgresTerminals } from "../terminals/terminals.ts";
 import { postgresPartners } from "./partners.ts";
+import { openRegistry, sampleInput } from "./registry.fixture.ts";
 
 const masterKey = MasterKey.generate();
-let id: PartnerId;
 const connections = await openTestDatabase({ as: "service" });
 const store = postgresPartners(connections);
-const directory = new CachedPartners({
-  store,
-  masterKey,
-  defaults: defaultSettings,
-  clock: systemClock,
-  onError: () => undefined,
-});
-const registry = new PartnerRegistry({
-  partners: store,
-  terminals: postgresTerminals(connections.homes),
-  masterKey,
-  defaults: defaultSettings,
-  rules: { sandbox: true },
-  preAuthDays: 30,
-  historyDays: 90,
-  cardNumberProblem: () => undefined,
-  changed: (changed) => directory.invalidate(changed),
-});
+const { directory, registry } = openRegistry(connections, masterKey);
 const keys = new ApiKeys(store, systemClock, (changed) => directory.invalidate(changed));
-const { partner, secrets } = await registry.register({
-  name: "A",
-  callbackAddresses: ["192.0.2.0/24"],
-  callingAddresses: [],
-});
-({ id } = partner);
+const { partner, secrets } = await registry.register(sampleInput);
+const { id } = partner;
 const first = secrets.apiKey;
 const keyOf = async (keyId: string) => (await registry.find(id))?.keys.find((key) => key.id === keyId);
 
@@ -78,11 +53,7 @@ test("one that another makes ends with it at the latest", async () => {
 
 describe("a partner's own key", () => {
   async function partnerWithKeys() {
-    const registered = await registry.register({
-      name: "B",
-      callbackAddresses: ["192.0.2.0/24"],
-      callingAddresses: [],
-    });
+    const registered = await registry.register(sampleInput);
     const partnerId = registered.partner.id;
     const first = registered.partner.keys.find(({ kind }) => kind === "apiKey")?.id ?? newId<"key">();
     const add = (scopes: NewApiKey["scopes"], expiresInDays?: number) =>

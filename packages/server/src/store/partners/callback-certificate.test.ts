@@ -2,38 +2,19 @@ import { generate } from "selfsigned";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { watchCertificates } from "../../alerts/watches.ts";
-import { systemClock } from "../../clock.ts";
 import type { NewEvent } from "../../events.ts";
-import { newId, type PartnerId } from "../../ids.ts";
-import { CachedPartners } from "../../partners/directory.ts";
+import { newId } from "../../ids.ts";
 import { MasterKey } from "../../partners/master-key.ts";
-import { PartnerRegistry } from "../../partners/registry.ts";
-import { defaultSettings } from "../../partners/settings.ts";
 import { insertEvents, postgresEvents } from "../events.ts";
-import { postgresTerminals } from "../terminals/terminals.ts";
-import { postgresCertificates, postgresPartners } from "./partners.ts";
+import { postgresCertificates } from "./partners.ts";
+import { openRegistry, sampleInput } from "./registry.fixture.ts";
 
-const masterKey = MasterKey.generate();
 const dayMs = 86_400_000;
-let id: PartnerId;
 const connections = await openTestDatabase({ as: "service" });
-const store = postgresPartners(connections);
 const certificates = postgresCertificates(connections.homes);
-const defaults = defaultSettings;
-const directory = new CachedPartners({ store, masterKey, defaults, clock: systemClock, onError: () => undefined });
-const registry = new PartnerRegistry({
-  partners: store,
-  terminals: postgresTerminals(connections.homes),
-  masterKey,
-  defaults,
-  rules: { sandbox: true },
-  preAuthDays: 30,
-  historyDays: 90,
-  cardNumberProblem: () => undefined,
-  changed: (changed) => directory.invalidate(changed),
-});
-const input = { name: "A", callbackAddresses: ["192.0.2.0/24"], callingAddresses: [] };
-({ id } = (await registry.register(input)).partner);
+const { directory, registry } = openRegistry(connections, MasterKey.generate());
+const { id } = (await registry.register(sampleInput)).partner;
+
 async function issued(days: number) {
   const notAfterDate = new Date(Math.floor(Date.now() / 1_000) * 1_000 + days * dayMs);
   const made = await generate([{ name: "commonName", value: "paybell.test" }], { keyType: "ec", notAfterDate });

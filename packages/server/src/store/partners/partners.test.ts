@@ -1,19 +1,19 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { loseDeadlock } from "../../../../../test/support/locks.ts";
-import { systemClock } from "../../clock.ts";
 import { cardNumberProblem } from "../../commands/rules.ts";
 import type { ServiceError } from "../../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../../ids.ts";
-import { CachedPartners } from "../../partners/directory.ts";
+import type { CachedPartners } from "../../partners/directory.ts";
 import { SealBudget, sealsReserved } from "../../partners/keys.ts";
 import { MasterKey, MasterKeyMismatch, requireFittingMasterKey } from "../../partners/master-key.ts";
 import type { RotatedKind } from "../../partners/partner.ts";
-import { PartnerRegistry } from "../../partners/registry.ts";
+import type { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings, type PartnerInput } from "../../partners/settings.ts";
 import { watchPlans } from "../plans.fixture.ts";
-import { isRegisteredDevice, postgresTerminals } from "../terminals/terminals.ts";
+import { isRegisteredDevice } from "../terminals/terminals.ts";
 import { postgresPartners } from "./partners.ts";
+import { openRegistry } from "./registry.fixture.ts";
 
 const masterKey = MasterKey.generate();
 const input: PartnerInput = {
@@ -28,28 +28,13 @@ const pool = connections.pool;
 const partners = postgresPartners(connections);
 
 function service({ historyDays } = { historyDays: 90 }) {
-  const directory = new CachedPartners({
-    store: partners,
-    masterKey,
-    defaults: defaultSettings,
-    clock: systemClock,
-    onError: (error) => {
-      throw error;
-    },
-  });
-  onTestFinished(() => directory.stop());
-  const registry = new PartnerRegistry({
-    partners,
-    terminals: postgresTerminals(connections.homes),
-    masterKey,
-    defaults: defaultSettings,
-    cardNumberProblem,
-    rules: { sandbox: false },
-    preAuthDays: 30,
-    historyDays,
-    changed: (id) => directory.invalidate(id),
-  });
-  return { directory, registry };
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  const rules = { sandbox: false };
+  const opened = openRegistry(connections, masterKey, { cardNumberProblem, rules, historyDays, onError });
+  onTestFinished(() => opened.directory.stop());
+  return opened;
 }
 
 /** Moves every time of a partner's keys back, as if this long had passed. */

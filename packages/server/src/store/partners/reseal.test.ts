@@ -1,15 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { systemClock } from "../../clock.ts";
 import type { PartnerId } from "../../ids.ts";
-import { CachedPartners } from "../../partners/directory.ts";
 import type { ReSealStore } from "../../partners/master-key.ts";
 import { keptKey, MasterKey, requireFittingMasterKey, resealAll } from "../../partners/master-key.ts";
-import { PartnerRegistry } from "../../partners/registry.ts";
-import { defaultSettings } from "../../partners/settings.ts";
-import { postgresTerminals } from "../terminals/terminals.ts";
 import { postgresPartners } from "./partners.ts";
+import { openRegistry, sampleInput } from "./registry.fixture.ts";
 import { postgresReSeal } from "./reseal.ts";
 
 const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
@@ -21,35 +17,11 @@ const partnersCount = 80;
 
 const ids: PartnerId[] = [];
 
-function directoryWith(masterKey: MasterKey): CachedPartners {
-  return new CachedPartners({
-    store,
-    masterKey,
-    defaults: defaultSettings,
-    clock: systemClock,
-    onError: () => undefined,
-  });
-}
-
-const registryWith = (masterKey: MasterKey) =>
-  new PartnerRegistry({
-    partners: store,
-    terminals: postgresTerminals(connections.homes),
-    masterKey,
-    defaults: defaultSettings,
-    rules: { sandbox: true },
-    preAuthDays: 30,
-    historyDays: 90,
-    cardNumberProblem: () => undefined,
-    changed: () => Promise.resolve(),
-  });
-
 const keyOf = async (masterKey: MasterKey, id: PartnerId) =>
-  (await directoryWith(masterKey).find(id))?.keys.encryption.key.export().toString("hex");
+  (await openRegistry(connections, masterKey).directory.find(id))?.keys.encryption.key.export().toString("hex");
 
 async function register(masterKey: MasterKey): Promise<PartnerId> {
-  const input = { name: "A", callbackAddresses: ["192.0.2.0/24"], callingAddresses: [] };
-  return (await registryWith(masterKey).register(input)).partner.id;
+  return (await openRegistry(connections, masterKey).registry.register(sampleInput)).partner.id;
 }
 
 const connections = await openTestDatabase({ as: "service" });

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
+import type { Completion, Init } from "../../ledger/store.ts";
 import { queueOf } from "../../notification.ts";
 import { Homes } from "../database/homes.ts";
 import {
@@ -23,8 +24,6 @@ const transactions = new PostgresTransactions(connections);
 const partnerId = await insertPartner(connections.pool);
 const leaseId = await insertLease(connections.pool);
 
-const nothingElse = { original: null, reversal: null, batch: null };
-
 async function count(table: string, transactionIds: readonly string[]): Promise<number> {
   const { rows } = await connections.pool.query<{ count: number }>(
     table === "pending"
@@ -35,6 +34,8 @@ async function count(table: string, transactionIds: readonly string[]): Promise<
   return rows[0]?.count ?? -1;
 }
 
+const idsOf = (reports: readonly { readonly id: string }[]) => reports.map(({ id }) => id);
+
 async function begun() {
   const init = sampleInit(partnerId, leaseId, { tid: `T${newId().slice(-7)}` });
   const answer = await transactions.begin(init);
@@ -42,18 +43,18 @@ async function begun() {
   return init;
 }
 
+/** The success of a command, with its IPN. */
+function resultOf(init: Init, change: Partial<Completion> = {}): Completion {
+  const notification = sampleNotification(partnerId, init.id);
+  const nothingElse = { original: null, reversal: null, batch: null };
+  const { facts } = notification;
+  return { partnerId, id: init.id, leaseId, state: "SUCCESS", facts, notification, ...nothingElse, ...change };
+}
+
 test("a completion makes the result, the IPN and the pending delivery durable together", async () => {
   const init = await begun();
   const notification = sampleNotification(partnerId, init.id);
-  const completed = await completions.complete({
-    partnerId,
-    id: init.id,
-    leaseId,
-    state: "SUCCESS",
-    facts: notification.facts,
-    notification,
-    ...nothingElse,
-  });
+  const completed = await completions.complete(resultOf(init, { notification }));
   const atMs = completed.outcome === "completed" ? completed.atMs : 0;
   expect(await transactions.find(partnerId, init.id)).toMatchObject({
     state: "SUCCESS",
@@ -85,16 +86,7 @@ test("a completion makes the result, the IPN and the pending delivery durable to
 
 test("a completion under another lease is late and writes nothing", async () => {
   const init = await begun();
-  const notification = sampleNotification(partnerId, init.id);
-  const late = await completions.complete({
-    partnerId,
-    id: init.id,
-    leaseId: newId<"lease">(),
-    state: "SUCCESS",
-    facts: notification.facts,
-    notification,
-    ...nothingElse,
-  });
+  const late = await completions.complete(resultOf(init, { leaseId: newId<"lease">() }));
   expect(late).toEqual({ outcome: "late" });
   expect(await count("notifications", [init.id])).toBe(0);
   expect(await transactions.find(partnerId, init.id)).toMatchObject({ state: "INIT", notification: null });
@@ -102,16 +94,7 @@ test("a completion under another lease is late and writes nothing", async () => 
 
 test("a completion repeated after an unknown COMMIT is completed, not late, and notifies once", async () => {
   const init = await begun();
-  const notification = sampleNotification(partnerId, init.id);
-  const completion = {
-    partnerId,
-    id: init.id,
-    leaseId,
-    state: "SUCCESS",
-    facts: notification.facts,
-    notification,
-    ...nothingElse,
-  } as const;
+  const completion = resultOf(init);
   const first = await completions.complete(completion);
   expect(await completions.complete(completion)).toEqual(first);
   expect(await count("pending", [init.id])).toBe(1);
@@ -133,31 +116,19 @@ test("a result is written however long the database was away: the acquirer has a
     return home.engine.query(statement as never);
   };
   const homes = new Homes([{ ...home, engine: { query } as unknown as Pool }]);
-  const { facts } = sampleNotification(partnerId, init.id);
-  const result = {
-    partnerId,
-    id: init.id,
-    leaseId,
-    state: "SUCCESS",
-    facts,
-    notification: null,
-    ...nothingElse,
-  } as const;
+  const result = resultOf(init, { notification: null });
   expect(await new PostgresCompletions(homes).complete(result)).toMatchObject({ outcome: "completed" });
   expect(tries).toBe(3);
 });
 
 test("a result without an IPN is late after another one, and is known again after its own", async () => {
   const init = await begun();
-  const result = (isoResponseCode: string) => ({
-    partnerId,
-    id: init.id,
-    leaseId,
-    state: "ERROR" as const,
-    facts: sampleFacts({ status: "ERROR", isoResponseCode }),
-    notification: null,
-    ...nothingElse,
-  });
+  const result = (isoResponseCode: string) =>
+    resultOf(init, {
+      state: "ERROR",
+      facts: sampleFacts({ status: "ERROR", isoResponseCode }),
+      notification: null,
+    });
   const first = await completions.complete(result("96"));
   expect(await completions.complete(result("10"))).toEqual({ outcome: "late" });
   expect(await completions.complete(result("96"))).toEqual(first);
@@ -212,12 +183,7 @@ test("one externalId reported many times at once is accepted exactly once", asyn
   const answers = await Promise.all(reports.map((report) => completions.report(report)));
   expect(answers.filter((answer) => answer.outcome === "accepted")).toHaveLength(1);
   expect(answers.filter((answer) => answer.outcome === "known")).toHaveLength(39);
-  expect(
-    await count(
-      "pending",
-      reports.map((report) => report.id),
-    ),
-  ).toBe(1);
+  expect(await count("pending", idsOf(reports))).toBe(1);
 });
 
 test("a report that brings its own id is a duplicate all the same when it comes again", async () => {
@@ -268,18 +234,8 @@ test("a poisoned row of each kind fails alone in a full batch", async () => {
     [...good.slice(0, 250), ...poisoned, ...good.slice(250)].map((report) => completions.report(report)),
   );
   expect(answers.filter((answer) => answer.status === "rejected")).toHaveLength(4);
-  expect(
-    await count(
-      "pending",
-      good.map((report) => report.id),
-    ),
-  ).toBe(good.length);
-  expect(
-    await count(
-      "transactions",
-      poisoned.map((report) => report.id),
-    ),
-  ).toBe(0);
+  expect(await count("pending", idsOf(good))).toBe(good.length);
+  expect(await count("transactions", idsOf(poisoned))).toBe(0);
 });
 
 test("a system command is recorded without a notification", async () => {
