@@ -111,6 +111,7 @@ describe("an object of another partner", () => {
       partner.call("GET", `/v1/transactions/${id}`),
       partner.call("GET", `/v1/notifications/${notification}`),
       partner.call("POST", `/v1/notifications/${notification}/redeliver`, { json: {} }),
+      run({ command: "VOID", reqId: randomUUID(), transactionId: id }),
     ];
     const foreign = await Promise.all(questions(String(body["id"]), notificationId));
     const missing = await Promise.all(questions(unknown, unknown));

@@ -45,10 +45,19 @@ test("a transaction shows its batch, and a settlement the one that it settles: o
   for (const id of [settled, refused, first]) {
     expect(await batchOf(id)).toEqual({ batchNo: "000001", state: "closing" });
   }
+  const during = sale({ tid, mid });
+  const tooEarly = await partner.run(during);
+  expect(tooEarly).toMatchObject({ status: 409, body: { code: "settlement_in_progress" } });
+  expect(tooEarly.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
   silent();
   await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === settled));
   for (const id of [settled, refused, first]) {
     expect(await batchOf(id)).toEqual({ batchNo: "000001", state: "closed" });
   }
-  expect(await batchOf(await idOf(sale({ tid, mid })))).toEqual({ batchNo: "000002", state: "open" });
+  expect(await batchOf(await idOf(during))).toEqual({ batchNo: "000002", state: "open" });
+  const voiding = await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: first });
+  expect(voiding).toMatchObject({
+    status: 409,
+    body: { code: "batch_settled", remedy: expect.stringMatching(/^Send a REFUND/) },
+  });
 });

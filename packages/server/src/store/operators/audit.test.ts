@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openOwnDatabase } from "../../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import {
   type AuditEntry,
@@ -46,12 +47,7 @@ test("entries that come at the same time form one chain", async () => {
 });
 
 test("an entry that was cut amid a character follows from the one before, as any other", async () => {
-  const own = await createDatabase();
-  const ownConnections = openDatabase(own.url, { connectionsMax: 2, onIdleError: () => {} });
-  onTestFinished(async () => {
-    await ownConnections.close();
-    await own.drop();
-  });
+  const ownConnections = await openOwnDatabase();
   const ownAudit = new PostgresAudit(ownConnections.pool);
   await appendTo(ownAudit, { ...entry, after: `${"😀".slice(0, 1)}…` });
   const verified = await verifyAudit(ownAudit);
@@ -141,12 +137,7 @@ test.each([...columns.map((column) => [column, "'x'"]), ["at_ms", "at_ms + 1"]])
 );
 
 test("the drop has an entry of its own, which stays, and the table enforces the retention", async () => {
-  const own = await createDatabase();
-  const old = openDatabase(own.url, { connectionsMax: 2, onIdleError: () => {} });
-  onTestFinished(async () => {
-    await old.close();
-    await own.drop();
-  });
+  const old = await openOwnDatabase();
   const alone = new PostgresAudit(old.pool);
   for (let at = 0; at < 3; at += 1) await appendTo(alone, entry);
   const clock = { nowMs: () => entry.atMs + 100 * 86_400_000 };

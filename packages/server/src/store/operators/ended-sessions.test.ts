@@ -1,17 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { expect, onTestFinished, test } from "vitest";
-import { createDatabase } from "../../../../../test/support/database.ts";
+import { expect, test } from "vitest";
+import { openOwnDatabase } from "../../../../../test/support/connections.ts";
 import { EndedSessions } from "../../operators/operators.ts";
-import { openDatabase } from "../database/database.ts";
 import { postgresEndedSessions } from "./operators.ts";
 
 test("an ended session is known to other instances within two seconds, and stored until it would be over", async () => {
-  const database = await createDatabase();
-  const connections = openDatabase(database.serviceUrl, { connectionsMax: 2, onIdleError: () => {} });
-  onTestFinished(async () => {
-    await connections.close();
-    await database.drop();
-  });
+  const connections = await openOwnDatabase({ as: "service" });
   let nowMs = 0;
   const instance = () => new EndedSessions(postgresEndedSessions(connections.pool), { monotonicMs: () => nowMs });
   const [one, two] = [instance(), instance()];

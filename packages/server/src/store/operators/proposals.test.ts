@@ -1,9 +1,8 @@
 import type { QueryResult } from "pg";
-import { expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../../../../test/support/database.ts";
+import { expect, test, vi } from "vitest";
+import { openOwnDatabase } from "../../../../../test/support/connections.ts";
 import { newId, type ProposalId } from "../../ids.ts";
 import { firstHash } from "../../operators/audit.ts";
-import { openDatabase } from "../database/database.ts";
 import { PostgresAudit } from "./audit.ts";
 import { postgresProposals } from "./proposals.ts";
 
@@ -15,12 +14,7 @@ function proposal(id: ProposalId) {
 }
 
 test("the first start with the setting begins the rule, and no later one changes it", async () => {
-  const database = await createDatabase();
-  const connections = openDatabase(database.serviceUrl, { connectionsMax: 4, onIdleError: () => {} });
-  onTestFinished(async () => {
-    await connections.close();
-    await database.drop();
-  });
+  const connections = await openOwnDatabase({ as: "service" });
   const proposals = postgresProposals(connections.pool, () => true);
   expect(await proposals.rule()).toBe(0);
   await proposals.beginRule(60);
@@ -32,12 +26,7 @@ test("the first start with the setting begins the rule, and no later one changes
 });
 
 test("the rule stays in force if somebody lowers it in the database", async () => {
-  const database = await createDatabase();
-  const connections = openDatabase(database.serviceUrl, { connectionsMax: 4, onIdleError: () => {} });
-  onTestFinished(async () => {
-    await connections.close();
-    await database.drop();
-  });
+  const connections = await openOwnDatabase({ as: "service" });
   const { pool } = connections;
   const proposals = postgresProposals(pool, (_, __, mac) => mac?.[0] === 1);
   const audit = new PostgresAudit(pool, () => Buffer.of(1));
@@ -67,12 +56,7 @@ test("the rule stays in force if somebody lowers it in the database", async () =
 });
 
 test("a proposal is taken once, and not after its time", async () => {
-  const database = await createDatabase();
-  const connections = openDatabase(database.serviceUrl, { connectionsMax: 9, onIdleError: () => {} });
-  onTestFinished(async () => {
-    await connections.close();
-    await database.drop();
-  });
+  const connections = await openOwnDatabase({ as: "service" });
   const proposals = postgresProposals(connections.pool, () => true);
   const [kept, expired] = [newId<"proposal">(), newId<"proposal">()];
   expect(await proposals.add(proposal(kept), 60)).toMatchObject(proposal(kept));

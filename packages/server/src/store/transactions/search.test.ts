@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { PartnerId } from "../../ids.ts";
 import { MoneyOperations, type MoneyOperationsParts, type MoneyStore } from "../../ledger/money-operations.ts";
-import { type Database, openDatabase } from "../database/database.ts";
-import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
+import { watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { postgresMoney } from "./search.ts";
 
@@ -12,17 +11,13 @@ const limit = 10;
 /** A page of keys of each of the partners, its rows, their transactions, and the partners. */
 const rowsMax = 4 * limit + 10;
 
-let database: TestDatabase;
-let connections: Database;
-let carriedOut: CarriedOut[];
+const connections = await openTestDatabase({ connectionsMax: 2 });
+const { pool } = connections;
+const carriedOut = watchPlans(pool);
 let money: MoneyStore;
 let partnerIds: readonly PartnerId[];
 
 beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 2, onIdleError: () => {} });
-  const { pool } = connections;
-  carriedOut = watchPlans(pool);
   await pool.query("ANALYZE");
   partnerIds = [await insertPartner(pool), await insertPartner(pool)];
   for (const partnerId of partnerIds) {
@@ -70,11 +65,6 @@ beforeAll(async () => {
 beforeEach(() => {
   carriedOut.length = 0;
 });
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
-
 describe("a page of money", () => {
   test.each([
     ["transactions", undefined, limit],
@@ -160,7 +150,7 @@ describe("a page of money", () => {
 });
 
 test("a settlement is found with the batch that it closed, and without reading others", async () => {
-  const { rows } = await connections.pool.query<{ id: string; batchId: string }>(
+  const { rows } = await pool.query<{ id: string; batchId: string }>(
     `SELECT t.id, b.id AS "batchId" FROM transactions t JOIN batches b ON b.settlement_id = t.id
      WHERE t.command = 'SETTLEMENT' LIMIT 1`,
   );
