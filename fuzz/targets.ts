@@ -6,6 +6,7 @@ import { encryptionKey, signingKey } from "../packages/contract/scripts/vectors/
 import {
   asciiEncoding,
   bcdEncoding,
+  isoMessage,
   standardLayout,
 } from "../packages/server/src/acquirer/iso8583/message/codec.fixture.ts";
 import { Codec } from "../packages/server/src/acquirer/iso8583/message/codec.ts";
@@ -128,21 +129,8 @@ export const targets: readonly FuzzTarget[] = [
   {
     name: "iso8583",
     seeds: codecs.flatMap((codec) => [
-      codec.pack({
-        mti: "0800",
-        fields: new Map([
-          [11, "000001"],
-          [70, "001"],
-        ]),
-      }),
-      codec.pack({
-        mti: "0200",
-        fields: new Map([
-          [3, "000000"],
-          [4, "000000001000"],
-          [41, "T0000001"],
-        ]),
-      }),
+      codec.pack(isoMessage("0800", { 11: "000001", 70: "001" })),
+      codec.pack(isoMessage("0200", { 3: "000000", 4: "000000001000", 41: "T0000001" })),
     ]),
     run: unpacks,
   },

@@ -3,6 +3,7 @@ import { profile, usualMac } from "./example-profile.fixture.ts";
 import { checkValueOf } from "./key-exchange.ts";
 import { Wire } from "./link/wire.ts";
 import { layoutOf } from "./mapping.ts";
+import { isoMessage } from "./message/codec.fixture.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
 import { Mac } from "./message/mac.ts";
 import type { Profile } from "./profile/schema.ts";
@@ -50,13 +51,5 @@ export function wireUnder(key: Buffer): Wire {
 
 /** The host's message with a new key. */
 export function keyMessage(content: string): IsoMessage {
-  return {
-    mti: "0800",
-    fields: new Map([
-      [7, "0131093001"],
-      [11, "000007"],
-      [48, content],
-      [70, "101"],
-    ]),
-  };
+  return isoMessage("0800", { 7: "0131093001", 11: "000007", 48: content, 70: "101" });
 }

@@ -101,6 +101,16 @@ test("a key that cannot be kept is refused", async () => {
   expect(await sold(acquirer)).toBe("00");
 });
 
+class KeptKey implements MacKeyStore {
+  kept: Buffer | undefined;
+
+  read = async () => this.kept;
+
+  async keep(key: Buffer): Promise<void> {
+    this.kept = key;
+  }
+}
+
 const exchangeOf = (keys: MacKeys, kept: MacKeyStore) =>
   new KeyExchange({
     profile: withExchange({ belongsTo: "acquirer" }).mac?.keyExchange as KeyExchangeProfile,
@@ -219,13 +229,7 @@ test("a connection's key ends with it; an acquirer's is kept, for the next start
   await ofConnection.happens("up", 2);
   expect(await sold(ofConnection.acquirer)).toBe("00");
 
-  let kept: Buffer | undefined;
-  const macKeyStore: MacKeyStore = {
-    read: async () => kept,
-    keep: async (key) => {
-      kept = key;
-    },
-  };
+  const macKeyStore = new KeptKey();
   const { host, acquirer, open, happens, sends } = await hosted({ belongsTo: "acquirer" }, macKeyStore);
   expect(await sold(acquirer)).toBe("00");
   const other = open();
@@ -235,7 +239,7 @@ test("a connection's key ends with it; an acquirer's is kept, for the next start
   sends(encrypted(second));
   await happens("key");
   await host.hears("0810");
-  expect(kept).toEqual(second);
+  expect(macKeyStore.kept).toEqual(second);
   host.wire = wireUnder(second);
   expect(await sold(acquirer)).toBe("00");
   await other.reread();
@@ -250,13 +254,7 @@ test.each([
   ["a connection's key ends with its site, and the other site gives one of its own", "connection"],
   ["an acquirer's key is used at the other site too, before that one gives another", "acquirer"],
 ] as const)("at a failover, %s", async (_, belongsTo) => {
-  let kept: Buffer | undefined;
-  const macKeyStore: MacKeyStore = {
-    read: async () => kept,
-    keep: async (key) => {
-      kept = key;
-    },
-  };
+  const macKeyStore = new KeptKey();
   const [site, otherSite] = [await FakeHost.listen(), await FakeHost.listen()];
   closing.push(() => otherSite.close());
   for (const [host, before, own] of [

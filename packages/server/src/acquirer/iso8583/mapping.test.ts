@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer.ts";
 import { again, emptyTotals, Till } from "../till.fixture.ts";
 import { answerWith, layoutOf, Mapping } from "./mapping.ts";
+import { isoMessage } from "./message/codec.fixture.ts";
 import { Codec } from "./message/codec.ts";
 import { readProfile } from "./profile/read.ts";
 
@@ -128,17 +129,7 @@ describe("the mapping of a message to a host's", () => {
     const ours = { currency: "VND", saleQuantity: 3, saleTotalMinor: 90n, voidQuantity: 1, voidTotalMinor: 40n };
     const request = mapping.request(new Till().settlement({ ...ours, refundQuantity: 0, refundTotalMinor: 0n }));
     const own = `${"00002"}${"00000000005000"}${"00001"}${"00000000004000"}${"00000"}${"00000000000000"}`;
-    const answerOf = (field63: string) =>
-      mapping.answer(
-        {
-          mti: "0510",
-          fields: new Map([
-            [39, "95"],
-            [63, field63],
-          ]),
-        },
-        request,
-      );
+    const answerOf = (field63: string) => mapping.answer(isoMessage("0510", { 39: "95", 63: field63 }), request);
     expect(answerOf(own)).toMatchObject({
       ownTotals: { 63: own },
       ownFigures: { saleQuantity: 2, saleTotalMinor: 50n, voidQuantity: 1, voidTotalMinor: 40n, refundQuantity: 0 },
@@ -214,13 +205,7 @@ describe("the mapping of a message to a host's", () => {
     const { fields } = chipped.request({ ...sale, ...chip });
     expect([23, 35, 52, 55].map((field) => fields.get(field))).toEqual(["001", "A1B2", "0123456789ABCDEF", "9F2608"]);
     expect([23, 35, 52, 55].some((field) => chipped.request(sale).fields.has(field))).toBe(false);
-    const answered = (value: string) => ({
-      mti: "0210",
-      fields: new Map([
-        [39, "00"],
-        [55, value],
-      ]),
-    });
+    const answered = (value: string) => isoMessage("0210", { 39: "00", 55: value });
     expect(chipped.answer(answered("910A0102"), chipped.request(sale))).toMatchObject({ emv: "910A0102" });
     expect(mapping.answer(answered("910A0102"), mapping.request(sale))).not.toHaveProperty("emv");
   });
@@ -256,16 +241,13 @@ describe("the mapping of a host's answer", () => {
 
   test("passes on no NUL of a host's, whether it pads a field or is inside", () => {
     const totals = { ...emptyTotals, currency: "VND" };
-    const settled = {
-      mti: "0510",
-      fields: new Map([
-        [15, "01\u00001"],
-        [37, "R\u0000F\0\0"],
-        [38, "A1\0\0\0\0"],
-        [39, "00"],
-        [63, "\0x\0"],
-      ]),
-    };
+    const settled = isoMessage("0510", {
+      15: "01\u00001",
+      37: "R\u0000F\0\0",
+      38: "A1\0\0\0\0",
+      39: "00",
+      63: "\0x\0",
+    });
     expect(mapping.answer(settled, mapping.request(new Till().settlement(totals)))).toEqual({
       responseCode: "00",
       approveCode: "A1",
@@ -342,17 +324,9 @@ describe("a host of ISO 8583:1993", () => {
     expect([mti, fields.get(12), fields.get(22)]).toEqual(["1200", "260131163001", "51010151114C"]);
     const { fields: ofVoid } = later.request(till.void(message, approval));
     expect(ofVoid.get(56)).toBe("1200000001" + "260131163001" + "06123456");
-    expect(
-      later.unmatchedAnswer({
-        mti: "1210",
-        fields: new Map([
-          [3, "000000"],
-          [11, "000001"],
-          [39, "000"],
-          [41, "T1"],
-        ]),
-      }),
-    ).toMatchObject({ tid: "T1", responseCode: "00" });
+    expect(later.unmatchedAnswer(isoMessage("1210", { 3: "000000", 11: "000001", 39: "000", 41: "T1" }))).toMatchObject(
+      { tid: "T1", responseCode: "00" },
+    );
   });
 
   test("has message types that say who sends them, and a repeat's is one higher", () => {
@@ -403,22 +377,9 @@ describe("a field that holds elements", () => {
   });
 
   test("is read by its elements in an answer", () => {
-    const answered = {
-      mti: "0210",
-      fields: new Map([
-        [39, "00"],
-        [48, "0201x3806A1B2C3"],
-        [62, "DF0203523132"],
-      ]),
-    };
+    const answered = isoMessage("0210", { 39: "00", 48: "0201x3806A1B2C3", 62: "DF0203523132" });
     expect(by.answer(answered, request)).toMatchObject({ approveCode: "A1B2C3", refId: "R12" });
-    const without = {
-      mti: "0210",
-      fields: new Map([
-        [39, "00"],
-        [48, "38"],
-      ]),
-    };
+    const without = isoMessage("0210", { 39: "00", 48: "38" });
     expect(by.answer(without, request)).toMatchObject({ approveCode: "", refId: "" });
   });
 });

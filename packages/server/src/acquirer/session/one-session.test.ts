@@ -11,6 +11,7 @@ import {
 import { profile } from "../iso8583/example-profile.fixture.ts";
 import { Iso8583Acquirer } from "../iso8583/iso8583.ts";
 import { answerTo, FakeHost } from "../iso8583/link/fake-host.fixture.ts";
+import { isoMessage } from "../iso8583/message/codec.fixture.ts";
 import { emptyTotals, Till } from "../till.fixture.ts";
 import { InstanceRpc } from "./instance-rpc.ts";
 import { OneSession, type SessionHolder, type SessionStore } from "./one-session.ts";
@@ -201,25 +202,6 @@ test("an answer that is too long for one message of the database is passed on wh
   expect(await Promise.all([ask(), ask()])).toEqual([answer, answer]);
 });
 
-test("a message that comes while an instance gives the session up goes to the next one", async () => {
-  const { host, shared, start, first } = await hosted();
-  const second = start(2);
-  const till = new Till();
-  const { promise, resolve } = Promise.withResolvers<Parameters<FakeHost["answer"]>[0]>();
-  host.answer = (request) => void resolve(request);
-  const asked = second.session.ask(till.sale("tok_approve"), patient);
-  const request = await promise;
-  host.answer = (later) => answerTo(later, "51");
-  const closed = first.session.close();
-  const meanwhile = second.session.ask(till.sale("tok_approve"), patient);
-  // Two requests, and the refusal of the second one.
-  await expect.poll(() => shared.published.length).toBeGreaterThanOrEqual(3);
-  host.send(answerTo(request, "00"));
-  await closed;
-  expect((await asked).responseCode).toBe("00");
-  expect((await meanwhile).responseCode).toBe("51");
-});
-
 test("a message that could not be passed on in its time is not wanted any more", async () => {
   const wanted: (() => boolean)[] = [];
   const rpc = new InstanceRpc({
@@ -360,13 +342,7 @@ test("an instance that gets the session again connects once its link before is c
   resolve();
   await expect.poll(() => first.session.health().ok).toBe(true);
   expect(order).toEqual(["closed", "connects"]);
-  const fields = [
-    [3, "000000"],
-    [11, "000777"],
-    [39, "00"],
-    [41, "T0000001"],
-  ] as const;
-  host.send({ mti: "0210", fields: new Map(fields) });
+  host.send(isoMessage("0210", { 3: "000000", 11: "000777", 39: "00", 41: "T0000001" }));
   await expect.poll(() => first.unmatched).toMatchObject([{ traceNo: "000777" }]);
 });
 
@@ -393,12 +369,7 @@ test("another instance waits for a link that was just lost, and tells a host tha
   host.signOnCode = "00";
   expect(await waiting).toBeUndefined();
   const code = async () => (await second.session.away())?.code;
-  const fields = [
-    [7, "0131093001"],
-    [11, "000777"],
-    [70, "002"],
-  ] as const;
-  host.send({ mti: "0800", fields: new Map(fields) });
+  host.send(isoMessage("0800", { 7: "0131093001", 11: "000777", 70: "002" }));
   await expect.poll(code).toBe("acquirer_signed_off");
   host.signOnCode = "91";
   host.breakConnections();

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
 import { approvalOf } from "../mapping.ts";
+import { isoMessage } from "../message/codec.fixture.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/element.ts";
 import type { NetworkName } from "../profile/schema.ts";
@@ -27,21 +28,8 @@ async function host(): Promise<FakeHost> {
   return one;
 }
 
-const network = (code: string): IsoMessage => ({
-  mti: "0800",
-  fields: new Map([
-    [11, "000001"],
-    [70, code],
-  ]),
-});
-const request = (traceNo: string): IsoMessage => ({
-  mti: "0200",
-  fields: new Map([
-    [7, "1122061112"],
-    [11, traceNo],
-    [41, "T0000001"],
-  ]),
-});
+const network = (code: string): IsoMessage => isoMessage("0800", { 11: "000001", 70: code });
+const request = (traceNo: string): IsoMessage => isoMessage("0200", { 7: "1122061112", 11: traceNo, 41: "T0000001" });
 
 interface Watched {
   readonly link: Link;
@@ -52,11 +40,9 @@ interface Watched {
 
 const codes: Readonly<Partial<Record<NetworkName, string>>> = { signOn: "001", echo: "301", signOff: "002" };
 
-function open(
-  hosts: readonly { readonly port: number }[],
-  options: Partial<LinkOptions["timings"]> = {},
-  change: Partial<LinkOptions["network"]> = {},
-): Watched {
+type OpenOptions = [timings?: Partial<LinkOptions["timings"]>, network?: Partial<LinkOptions["network"]>];
+
+function open(hosts: readonly { readonly port: number }[], ...[options = {}, change = {}]: OpenOptions): Watched {
   const events: LinkEvent[] = [];
   const waiting: { kind: LinkEvent["kind"]; resolve: (event: LinkEvent) => void }[] = [];
   const link = new Link({
@@ -92,6 +78,14 @@ function open(
   closing.push(() => link.close());
   const next = (kind: LinkEvent["kind"]) => new Promise<LinkEvent>((resolve) => waiting.push({ kind, resolve }));
   return { link, events, next };
+}
+
+/** The link to a host of its own, which is up. */
+async function opened(...how: OpenOptions): Promise<Watched & { readonly one: FakeHost }> {
+  const one = await host();
+  const watched = open([one], ...how);
+  expect(await watched.link.isUpWithin(600_000)).toBe(true);
+  return { one, ...watched };
 }
 
 const unwritable = () => {
@@ -225,10 +219,8 @@ describe("the link to a host", () => {
   });
 
   test("rejects with NoAnswer what may have arrived before the connection broke, and connects again", async () => {
-    const one = await host();
+    const { one, link, next } = await opened();
     one.answer = () => undefined;
-    const { link, next } = open([one]);
-    await link.isUpWithin(600_000);
     const asked = link.request(request("000001"), patient);
     const broken = expect(asked).rejects.toBeInstanceOf(NoAnswer);
     await one.hears("0200");
@@ -241,10 +233,8 @@ describe("the link to a host", () => {
   });
 
   test("hands over, once, an answer that comes late over the next connection", async () => {
-    const one = await host();
+    const { one, link, next } = await opened();
     one.answer = () => undefined;
-    const { link, next } = open([one]);
-    await link.isUpWithin(600_000);
     const late: string[] = [];
     const onLateAnswer = ({ fields }: IsoMessage) => late.push(fields.get(39) ?? "");
     const asked = link.request(request("000001"), { ...patient, onLateAnswer });
@@ -261,10 +251,8 @@ describe("the link to a host", () => {
   });
 
   test("gives the first answer of a repeat to the request that still waits for it", async () => {
-    const one = await host();
+    const { one, link } = await opened();
     one.answer = () => undefined;
-    const { link } = open([one]);
-    await link.isUpWithin(600_000);
     const late: string[] = [];
     const onLateAnswer = ({ fields }: IsoMessage) => late.push(fields.get(39) ?? "");
     await expect(link.request(request("000001"), { timeoutMs: 5, onLateAnswer })).rejects.toBeInstanceOf(NoAnswer);
@@ -306,9 +294,7 @@ describe("the link to a host", () => {
   });
 
   test("answers a host's echo, and no other request", async () => {
-    const one = await host();
-    const { link, next } = open([one]);
-    await link.isUpWithin(600_000);
+    const { one, next } = await opened();
     one.send(network("301"));
     await one.hears("0810");
     expect(one.heard.at(-1)?.fields.get(39)).toBe("00");
@@ -318,9 +304,7 @@ describe("the link to a host", () => {
   });
 
   test("ignores a message that cannot be read, and keeps the connection", async () => {
-    const one = await host();
-    const { link, next } = open([one]);
-    await link.isUpWithin(600_000);
+    const { one, link, next } = await opened();
     const ignored = next("ignored");
     for (const socket of one.sockets) socket.write(Buffer.from("00096000010000deadbeef", "hex"));
     expect(await ignored).toMatchObject({ detail: "the message type must hold digits only" });
@@ -328,9 +312,7 @@ describe("the link to a host", () => {
   });
 
   test("leaves a connection whose bytes are no messages at all", async () => {
-    const one = await host();
-    const { link, next } = open([one]);
-    await link.isUpWithin(600_000);
+    const { one, next } = await opened();
     const up = next("up");
     const down = next("down");
     for (const socket of one.sockets) socket.write(Buffer.from("0002ffff", "hex"));
@@ -382,9 +364,7 @@ describe("the link to a host", () => {
   });
 
   test("goes on if the answer to a host's key cannot be written", async () => {
-    const one = await host();
-    const { link, next } = open([one], {}, { keys: keysThat({}) });
-    await link.isUpWithin(600_000);
+    const { one, link, next } = await opened({}, { keys: keysThat({}) });
     const written = next("unwritable");
     // The fields of a message's answer are its own, and text is accepted unchanged when it is read.
     const key = { mti: "0800", fields: new Map([...network("101").fields, [48, "A"]]) };
@@ -452,9 +432,7 @@ describe("the link to a host", () => {
   });
 
   test("rejects with NotSent what cannot be written, and what is asked after it was closed", async () => {
-    const one = await host();
-    const { link } = open([one]);
-    await link.isUpWithin(600_000);
+    const { one, link } = await opened();
     const unwritable = { mti: "0200", fields: new Map([[4, "no amount"]]) };
     await expect(link.request(unwritable, patient)).rejects.toBeInstanceOf(NotSent);
     await link.close();
@@ -464,9 +442,7 @@ describe("the link to a host", () => {
   });
 
   test("rejects with NotSent while a host does not read from the connection", async () => {
-    const one = await host();
-    const { link } = open([one]);
-    await link.isUpWithin(600_000);
+    const { one, link } = await opened();
     for (const socket of one.sockets) socket.pause();
     const privateFields = Array.from({ length: 23 }, (_, at): [number, string] => [105 + at, "A".repeat(999)]);
     let refused: unknown;

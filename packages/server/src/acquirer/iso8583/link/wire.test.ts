@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { usualMac } from "../example-profile.fixture.ts";
-import { asciiEncoding, bcdEncoding, ebcdicEncoding, standardLayout } from "../message/codec.fixture.ts";
+import { asciiEncoding, bcdEncoding, ebcdicEncoding, isoMessage, standardLayout } from "../message/codec.fixture.ts";
 import { Codec, type IsoMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/element.ts";
 import { Mac } from "../message/mac.ts";
@@ -10,27 +10,9 @@ import { type Authentication, FrameReader, type Framing, frame, Wire } from "./w
 
 const mac = new Mac("aes-cmac", Buffer.alloc(16, 3));
 const other = new Mac("aes-cmac", Buffer.alloc(16, 4));
-const sale: IsoMessage = {
-  mti: "0200",
-  fields: new Map([
-    [4, "000000150000"],
-    [11, "000042"],
-  ]),
-};
-const late: IsoMessage = {
-  mti: "0400",
-  fields: new Map([
-    [11, "000042"],
-    [90, "1".repeat(42)],
-  ]),
-};
-const echo: IsoMessage = {
-  mti: "0800",
-  fields: new Map([
-    [11, "000042"],
-    [70, "301"],
-  ]),
-};
+const sale: IsoMessage = isoMessage("0200", { 4: "000000150000", 11: "000042" });
+const late: IsoMessage = isoMessage("0400", { 11: "000042", 90: "1".repeat(42) });
+const echo: IsoMessage = isoMessage("0800", { 11: "000042", 70: "301" });
 
 const wires = (
   [

@@ -1,4 +1,4 @@
-import { type FieldLayout, type MessageLayout, standardFields } from "./codec.ts";
+import { type FieldLayout, type IsoMessage, type MessageLayout, standardFields } from "./codec.ts";
 import type { IsoEncoding } from "./element.ts";
 
 export const bcdEncoding: IsoEncoding = {
@@ -33,6 +33,12 @@ export const ebcdicEncoding: IsoEncoding = {
   bytes: "hex-ebcdic",
   oddDigits: { fixed: "left", variable: "left" },
 };
+
+/** The fields by their numbers. */
+export function isoMessage(mti: string, fields: Readonly<Record<number, string>>) {
+  const numbered = Object.entries(fields).map(([number, value]) => [Number(number), value] as const);
+  return { mti, fields: new Map(numbered) } satisfies IsoMessage;
+}
 
 /** Every field of the standard, in one encoding. */
 export function standardLayout(encoding: IsoEncoding, standard: "1987" | "1993" = "1987"): MessageLayout {

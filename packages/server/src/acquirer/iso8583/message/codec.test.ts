@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { asciiEncoding, bcdEncoding, ebcdicEncoding, standardLayout } from "./codec.fixture.ts";
+import { asciiEncoding, bcdEncoding, ebcdicEncoding, isoMessage, standardLayout } from "./codec.fixture.ts";
 import { Codec, type MessageLayout, standardFields } from "./codec.ts";
 import {
   type ElementFormat,
@@ -55,14 +55,7 @@ describe("the codec", () => {
 
   test("writes the bytes of a host that speaks EBCDIC, and reads its text whatever it is", () => {
     const ebcdic = new Codec(standardLayout(ebcdicEncoding));
-    const echo = {
-      mti: "0800",
-      fields: new Map([
-        [43, "Cafe (1) @ a~z".padEnd(40)],
-        [70, "301"],
-        [97, `C${"0".repeat(15)}7`],
-      ]),
-    };
+    const echo = isoMessage("0800", { 43: "Cafe (1) @ a~z".padEnd(40), 70: "301", 97: `C${"0".repeat(15)}7` });
     const packed = ebcdic.pack(echo);
     expect(packed.toString("hex")).toBe(
       [
@@ -92,13 +85,7 @@ describe("the codec", () => {
     const layout = standardLayout({ ...bcdEncoding, lengths: "binary" });
     const own = new Map([...layout.fields, [63, { format: "ans...999", encoding: { lengths: "ascii" as const } }]]);
     const codec = new Codec({ ...layout, fields: own });
-    const packed = codec.pack({
-      mti: "0200",
-      fields: new Map([
-        [62, "A".repeat(300)],
-        [63, "B"],
-      ]),
-    });
+    const packed = codec.pack(isoMessage("0200", { 62: "A".repeat(300), 63: "B" }));
     expect(packed.subarray(10, 12).toString("hex")).toBe("012c");
     expect(packed.subarray(-4).toString("latin1")).toBe("001B");
     expect(codec.unpack(packed).fields.get(62)).toHaveLength(300);
