@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../config.ts";
-import { feedFindings } from "./check.ts";
+import { feedFindings, ownsTheSchema, permissionFinding, schemaFinding } from "./check.ts";
 
 const find = async (url: string) => (await feedFindings(readConfig({ PAYBELL_FEED: url })))[0];
 
@@ -30,3 +30,31 @@ test.each(["feed.jsonl", "https://siem.example/", "syslog:", "file:///", "file:/
     expect(() => readConfig({ PAYBELL_FEED: url })).toThrow(/PAYBELL_FEED must be file:\/\/\/path/);
   },
 );
+
+const schema = (found: Partial<Record<"applied" | "missing" | "newer", number>>) => ({
+  applied: 94,
+  missing: 0,
+  newer: 0,
+  ...found,
+});
+
+test.each([
+  [{ applied: 0, missing: 94 }, "is created at the first start"],
+  [{ newer: 1 }, "is a newer version's, on which this one runs too"],
+  [{ missing: 2 }, "is brought up to date by 2 migrations"],
+  [{}, "is this version's"],
+])("a schema %j %s", (found, detail) => {
+  expect(schemaFinding(schema(found))).toMatchObject({ level: "ok", detail });
+});
+
+test.each([
+  ["an older schema needs a role that may change it", { missing: 1 }, false, [], false, "error"],
+  ["which the owner's connection has", { missing: 1 }, false, [], true, "ok"],
+  ["a newer schema needs none", { newer: 1 }, false, [], false, "ok"],
+  ["a role that owns the schema is a warning", {}, true, [], false, "warning"],
+  ["and so is one with more rights than it uses", {}, false, ["audit"], false, "warning"],
+])("permission: %s", (_, found, canCreate, excessRights, hasOwner, level) => {
+  const finding = permissionFinding({ canCreate, excessRights, schema: schema(found) }, hasOwner);
+  expect(finding).toMatchObject({ what: "permission", level });
+  expect(finding.detail === ownsTheSchema).toBe(canCreate);
+});

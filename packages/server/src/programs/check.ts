@@ -103,7 +103,10 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
   ];
 }
 
-function permissionFinding({ canCreate, excessRights, schema }: Inspection, hasOwner: boolean): CheckFinding {
+export function permissionFinding(
+  { canCreate, excessRights, schema }: Pick<Inspection, "canCreate" | "excessRights" | "schema">,
+  hasOwner: boolean,
+): CheckFinding {
   const what = "permission";
   const isBehind = !(schema instanceof IncompatibleSchema) && schema.missing > 0;
   if (isBehind && !canCreate && !hasOwner) {
@@ -121,7 +124,7 @@ function permissionFinding({ canCreate, excessRights, schema }: Inspection, hasO
   return ok(what, "reads and writes rows; another role owns the schema");
 }
 
-function schemaFinding(schema: Inspection["schema"]): CheckFinding {
+export function schemaFinding(schema: Inspection["schema"]): CheckFinding {
   if (schema instanceof IncompatibleSchema) return error("schema", schema.message, schema.remedy);
   if (schema.applied === 0) return ok("schema", "is created at the first start");
   if (schema.newer > 0) return ok("schema", "is a newer version's, on which this one runs too");
