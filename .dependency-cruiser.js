@@ -1,5 +1,5 @@
 // The allowed imports between places: dependencies point inward. A place may import itself and what it names here.
-// `types`: types only. `common` is for every folder of the server; `server` are the files directly in it.
+// `types`: types only. `common` is for every folder of the server; `server` is what all of them use.
 
 const common = ["contract", "server"];
 
@@ -18,7 +18,10 @@ const places = {
   "partner/errors": { path: "^packages/partner/src/errors/", imports: ["contract"] },
   cli: { path: "^packages/cli/src/", imports: ["contract", "partner"], dynamic: ["server/index"] },
   console: { path: "^packages/console/src/", imports: ["contract"], types: ["partner"] },
-  server: { path: "^packages/server/src/(config/|guards/|(?!app\\.ts|index\\.ts)[^/]+\\.ts$)", imports: ["contract"] },
+  server: {
+    path: "^packages/server/src/(config/|guards/|telemetry/|(?!app\\.ts|index\\.ts)[^/]+\\.ts$)",
+    imports: ["contract"],
+  },
   ...folder("commands", [], ["ipn"]),
   ...folder("ipn"),
   ...folder("partners"),

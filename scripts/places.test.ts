@@ -31,7 +31,7 @@ test.each([
     /\bzeroAmounts\??: (?:choice|described|z\.)/,
     ["server/src/partners/settings.ts"],
   ],
-  ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/retry-schedule.ts"]],
+  ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/config/retry-schedule.ts"]],
   ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/operation.ts"]],
   ["the list of commands", /"SALE",\s*"VOID",\s*"PREAUTH"/, ["contract/src/commands.ts"]],
   [

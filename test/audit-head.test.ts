@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { reportAuditHead } from "../packages/server/src/alerts/watches.ts";
-import type { NewEvent } from "../packages/server/src/events.ts";
+import type { NewEvent } from "../packages/server/src/telemetry/events.ts";
 import { sale } from "./support/commands.ts";
 import { createDatabase, withAdmin } from "./support/database.ts";
 import { startTestService } from "./support/service.ts";

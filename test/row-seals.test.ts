@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { readConfig } from "../packages/server/src/config.ts";
+import { readConfig } from "../packages/server/src/config/config.ts";
 import type { AuditHead } from "../packages/server/src/operators/audit.ts";
 import { newOperatorToken } from "../packages/server/src/operators/operators.ts";
 import { verifyAuditOf } from "../packages/server/src/programs/audit.ts";

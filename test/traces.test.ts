@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { readConfig } from "../packages/server/src/config.ts";
+import { readConfig } from "../packages/server/src/config/config.ts";
 import { makeAuthority } from "../packages/server/src/delivery/transport/transport.fixture.ts";
 import { tracingFindings } from "../packages/server/src/programs/check.ts";
 import { type Collector, type ReceivedSpan, startCollector } from "./support/collector.ts";

@@ -12,10 +12,10 @@ import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/
 import { type Service, startService } from "../../packages/server/src/app.ts";
 import { systemClock } from "../../packages/server/src/clock.ts";
 import type { CompletionRequest } from "../../packages/server/src/commands/reports/completion.ts";
-import { readConfig } from "../../packages/server/src/config.ts";
+import { readConfig } from "../../packages/server/src/config/config.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
-import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
+import { createLog } from "../../packages/server/src/telemetry/log.ts";
 import { saleCompletion } from "../callback.ts";
 import { producers, type RoundOutcome } from "../contender.ts";
 import { drive, type Load } from "../load.ts";

@@ -1,4 +1,4 @@
-import { defaultRetrySeconds, scheduleDays } from "../../packages/server/src/retry-schedule.ts";
+import { defaultRetrySeconds, scheduleDays } from "../../packages/server/src/config/retry-schedule.ts";
 import type { GeneratedFile } from "./document.ts";
 
 /** The picture of the retries. Its colours follow the page that shows it. */

@@ -6,9 +6,9 @@ import type { Setting } from "../../packages/server/src/config/kinds.ts";
 import { descriptionOf } from "../../packages/server/src/config/kinds.ts";
 import { settings } from "../../packages/server/src/config/settings.ts";
 import { errors } from "../../packages/server/src/errors.ts";
-import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { PartnerSetting, SettingTable } from "../../packages/server/src/partners/setting.ts";
 import { partnerSettings } from "../../packages/server/src/partners/settings.ts";
+import { createMetrics } from "../../packages/server/src/telemetry/metrics.ts";
 import { code, type GeneratedFile, table, withParts } from "./document.ts";
 import { openApiDocument } from "./openapi.ts";
 

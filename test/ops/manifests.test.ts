@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
-import { settingNames } from "../../packages/server/src/config.ts";
+import { settingNames } from "../../packages/server/src/config/config.ts";
 import { needs } from "../support/programs.ts";
 import { ops, run } from "./files.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { alertKinds } from "../../packages/server/src/alerts/store.ts";
-import { createMetrics } from "../../packages/server/src/metrics.ts";
+import { createMetrics } from "../../packages/server/src/telemetry/metrics.ts";
 import { startTestService } from "../support/service.ts";
 import { ops, repository } from "./files.ts";
 

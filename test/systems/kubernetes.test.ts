@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
-import { readConfig } from "../../packages/server/src/config.ts";
+import { readConfig } from "../../packages/server/src/config/config.ts";
 import { ops, repository, run } from "../ops/files.ts";
 import { fetchOnce } from "../support/fetched.ts";
 import { needs, orSkip, pathOf } from "../support/programs.ts";

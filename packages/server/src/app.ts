@@ -17,8 +17,8 @@ import { Certifications } from "./callbacks/certifications.ts";
 import { certificatesOf, endpointConnections } from "./callbacks/endpoint-connection.ts";
 import { UrlChange } from "./callbacks/url-change.ts";
 import { systemClock, systemTimers } from "./clock.ts";
-import type { Config } from "./config.ts";
-import { shownSettings } from "./config.ts";
+import type { Config } from "./config/config.ts";
+import { shownSettings } from "./config/config.ts";
 import { createResolver } from "./delivery/transport/addresses.ts";
 import type { HttpDependencies, ReceiverControl } from "./http/dependencies.ts";
 import { readId } from "./ids.ts";
@@ -27,8 +27,6 @@ import type { Ledger } from "./ledger/ledger.ts";
 import type { Reports } from "./ledger/reports/reports.ts";
 import type { ReverserParts } from "./ledger/reversals/reverser.ts";
 import { Statements } from "./ledger/statements.ts";
-import type { Log } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
 import { LongPolls } from "./notifications/long-polls.ts";
 import { Notifications } from "./notifications/notifications.ts";
 import { Overviews } from "./notifications/overview.ts";
@@ -56,6 +54,8 @@ import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
 import { postgresStatements } from "./store/transactions/statements.ts";
 import { readReqId } from "./store/transactions/transactions.ts";
+import type { Log } from "./telemetry/log.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
 
 /** `api`: commands and reports only. `delivery`: notifications only. */
 export type InstanceRole = "all" | "api" | "delivery";

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { configuredAcquirer } from "../../../packages/server/src/app/configured-acquirers.ts";
 import { startService } from "../../../packages/server/src/app.ts";
-import { readConfig } from "../../../packages/server/src/config.ts";
-import { createLog } from "../../../packages/server/src/log.ts";
+import { readConfig } from "../../../packages/server/src/config/config.ts";
 import { openMasterKey } from "../../../packages/server/src/programs/master-key.ts";
+import { createLog } from "../../../packages/server/src/telemetry/log.ts";
 
 // Runs `paybell serve` in a separate process, with the sandbox's permission to call loopback addresses.
 const config = readConfig(process.env, ["masterKey", "databaseUrl", "callbackCaFile"]);

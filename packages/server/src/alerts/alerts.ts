@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
-import type { EventKind, EventSink, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
+import type { EventKind, EventSink, NewEvent } from "../telemetry/events.ts";
 import { type AlertChannel, type AlertGroup, groupOf } from "./message.ts";
 import { alertKinds, type EventStore } from "./store.ts";
 

@@ -1,5 +1,5 @@
 import { firstFailure } from "../errors.ts";
-import { type EventKind, withoutReport } from "../events.ts";
+import { type EventKind, withoutReport } from "../telemetry/events.ts";
 import { type Alert, alertTitles } from "./store.ts";
 
 /** Alerts of one kind that are sent together: an outage is one message with a count, not a thousand messages. */

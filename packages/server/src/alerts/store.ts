@@ -1,5 +1,5 @@
-import type { EventKind, NewEvent } from "../events.ts";
 import type { EventId } from "../ids.ts";
+import type { EventKind, NewEvent } from "../telemetry/events.ts";
 
 /**
  * Events that are sent to the operator at once, each with its title for people. The others are only recorded. The page

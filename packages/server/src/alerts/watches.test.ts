@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Acquirer, AcquirerHealth } from "../acquirer/acquirer.ts";
 import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
-import type { NewEvent } from "../events.ts";
+import type { NewEvent } from "../telemetry/events.ts";
 import { AcquirerWatch, ShardWatch, watchBacklog } from "./watches.ts";
 
 const up: AcquirerHealth = { ok: true, detail: "signed on at host:5000 for 3 s" };

@@ -1,10 +1,10 @@
 import type { Acquirers } from "../acquirer/acquirer.ts";
 import { settingsName } from "../acquirer/registered/registry.ts";
-import type { NewEvent } from "../events.ts";
 import type { KeyId, PartnerId } from "../ids.ts";
-import type { Log } from "../log.ts";
 import type { AuditStore } from "../operators/audit.ts";
 import { endsOfValidity } from "../partners/callback-rules.ts";
+import type { NewEvent } from "../telemetry/events.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { Alerts } from "./alerts.ts";
 
 /** Each watch looks at one condition when it is called, and records an event for the operator. */

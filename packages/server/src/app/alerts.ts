@@ -3,7 +3,7 @@ import { webhookKey } from "@paybell/contract";
 import type { MailServer } from "../alerts/mail.ts";
 import { type AlertChannel, groupOf } from "../alerts/message.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { AddressGuard, createResolver } from "../delivery/transport/addresses.ts";
 import { type ConnectRules, connect } from "../delivery/transport/connect.ts";
 import type { EgressProxy } from "../delivery/transport/egress-proxy.ts";

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { createDatabase } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { Till } from "../acquirer/till.fixture.ts";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { type HostOptions, iso8583Options, simulator, withAcquirerLinks } from "./configured-acquirers.ts";
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { SMTPServer } from "smtp-server";
 import { expect, onTestFinished, test } from "vitest";
 import { oidcClientId, oidcClientSecret, startOidcProvider } from "../../../../test/support/oidc-provider.ts";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { connectProxy } from "../delivery/transport/connect-proxy.fixture.ts";
 import { OidcSignIn } from "../operators/oidc.ts";
 import { egressProxyFindings } from "../programs/check.ts";

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { Agent, fetch as fetchBy } from "undici";
 import { systemClock } from "../clock.ts";
-import { type Config, ConfigError, readNamedFile } from "../config.ts";
+import { type Config, ConfigError, readNamedFile } from "../config/config.ts";
 import { createResolver } from "../delivery/transport/addresses.ts";
 import { connectorOf } from "../delivery/transport/connect.ts";
 import { EgressProxy, type EgressProxyOptions } from "../delivery/transport/egress-proxy.ts";

@@ -3,7 +3,7 @@ import type { Acquirer, AcquirerHealth, Acquirers } from "../acquirer/acquirer.t
 import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { AcquirerWatch } from "../alerts/watches.ts";
-import { createMetrics } from "../metrics.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
 import { acquirerDetails, acquirerLinks, health, registeredHealth, serviceStatusOf, settingsHealth } from "./health.ts";
 import { observeStatus, PartnerMetrics } from "./observation.ts";
 

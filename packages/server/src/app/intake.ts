@@ -6,7 +6,7 @@ import { Clearing } from "../clearing/clearing.ts";
 import { ClearingFolder } from "../clearing/folder.ts";
 import type { ClearingLayout } from "../clearing/read-file.ts";
 import { systemClock } from "../clock.ts";
-import { type Config, ConfigError, readTlsFiles } from "../config.ts";
+import { type Config, ConfigError, readTlsFiles } from "../config/config.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { FileDrop } from "../intake/file-drop/file-drop.ts";
 import { makeFolders } from "../intake/file-drop/progress.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import type { HttpDependencies } from "../http/dependencies.ts";
 import { createHttp } from "../http/server.ts";
 import { requireFreeHome } from "../postgres/service-lock.ts";

@@ -2,10 +2,10 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
-import { readConfig } from "../config.ts";
-import type { NewEvent } from "../events.ts";
-import { createLog } from "../log.ts";
-import { createMetrics } from "../metrics.ts";
+import { readConfig } from "../config/config.ts";
+import type { NewEvent } from "../telemetry/events.ts";
+import { createLog } from "../telemetry/log.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { type MaintenanceParts, maintainPartitions, startMaintenance } from "./maintenance.ts";
 

@@ -11,7 +11,6 @@ import {
 import { systemClock } from "../clock.ts";
 import type { ContentMac } from "../delivery/attempt/content-mac.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Log } from "../log.ts";
 import { dropOldAudit } from "../operators/audit.ts";
 import { postgresFigures } from "../store/deliveries/figures.ts";
 import { ContentSealing } from "../store/notifications/content-sealing.ts";
@@ -20,6 +19,7 @@ import type { RowSeals } from "../store/operators/row-seals.ts";
 import { postgresCertificates } from "../store/partners/partners.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 import { LedgerRetention } from "../store/transactions/ledger-retention.ts";
+import type { Log } from "../telemetry/log.ts";
 import { learnAuditKeysEveryMs } from "./audit-keys.ts";
 import type { ServiceStatus } from "./health.ts";
 import type { Infrastructure } from "./infrastructure.ts";

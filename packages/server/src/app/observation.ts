@@ -8,10 +8,10 @@ import { egressFailureKinds } from "../delivery/transport/egress-proxy.ts";
 import type { DeliveryWorker } from "../delivery/worker/worker.ts";
 import type { PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
-import type { TroubleLog } from "../log.ts";
-import type { Metrics } from "../metrics.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
+import type { TroubleLog } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { acquirerLinks, type ServiceStatus } from "./health.ts";
 
 export function countAttempt(

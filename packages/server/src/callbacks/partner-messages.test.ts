@@ -3,13 +3,13 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { headerNames, webhookSignatureMatches } from "@paybell/contract";
 import { expect, onTestFinished, test } from "vitest";
-import type { NewEvent } from "../events.ts";
 import { lowestId, newId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification.ts";
 import type { TroubleView } from "../notifications/trouble.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { PartnerSettings } from "../partners/partner.ts";
 import type { PartnerMessageKind } from "../partners/store.ts";
+import type { NewEvent } from "../telemetry/events.ts";
 import { messageText, type PartnerMail, PartnerMessages } from "./partner-messages.ts";
 
 const startMs = Date.parse("2026-11-25T10:00:00Z");

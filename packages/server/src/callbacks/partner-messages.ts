@@ -3,12 +3,12 @@ import { headerNames, webhookSignature } from "@paybell/contract";
 import { post, postDefaults } from "@paybell/partner/certify";
 import type { Clock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
-import type { EventSink } from "../events.ts";
 import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification.ts";
 import type { TroubleView } from "../notifications/trouble.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { InformedPartner, PartnerChannel, PartnerMessageKind, PartnerMessageStore } from "../partners/store.ts";
+import type { EventSink } from "../telemetry/events.ts";
 import type { ConnectToEndpoint } from "./endpoint-connection.ts";
 
 export interface PartnerMail {

@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { cardNumberProblem } from "../commands/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { Log } from "../log.ts";
 import { pageOf } from "../page.ts";
+import type { Log } from "../telemetry/log.ts";
 import { dayIn } from "../time.ts";
 import { type ClearingCandidate, dayOf, type JudgedLine, judge } from "./match.ts";
 import {

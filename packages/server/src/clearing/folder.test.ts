@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { clearingSchema } from "../acquirer/iso8583/profile/schema.ts";
 import { ServiceError } from "../errors.ts";
-import type { NewEvent } from "../events.ts";
 import type { FileLocks } from "../intake/folder-watch.ts";
-import { createLog } from "../log.ts";
+import type { NewEvent } from "../telemetry/events.ts";
+import { createLog } from "../telemetry/log.ts";
 import { ClearingFolder } from "./folder.ts";
 
 const pan = "4111111111111111";

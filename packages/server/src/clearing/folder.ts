@@ -2,11 +2,11 @@ import { createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ServiceError } from "../errors.ts";
-import type { NewEvent } from "../events.ts";
 import { safeFieldName } from "../guards/safe-text.ts";
 import { copyWithoutCardData, csvCutter, fixedCutter, type LineCutter, withMaskedCards } from "../intake/card-data.ts";
 import { type FileLocks, FolderWatch, isComplete, orMissing } from "../intake/folder-watch.ts";
-import type { Log } from "../log.ts";
+import type { NewEvent } from "../telemetry/events.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { Clearing } from "./clearing.ts";
 
 interface ClearingFolderParts {

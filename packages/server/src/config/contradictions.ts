@@ -1,4 +1,4 @@
-import { historyMarginDays, scheduleDays } from "../retry-schedule.ts";
+import { historyMarginDays, scheduleDays } from "./retry-schedule.ts";
 import { type Config, type SettingKey, settings } from "./settings.ts";
 
 /** What is required with a setting that has this value, or has any; and why, where that is not plain. */

@@ -1,4 +1,3 @@
-import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
 import {
   addressRanges,
   descriptionOf,
@@ -24,6 +23,7 @@ import {
   webhookSecret,
   wholeNumber,
 } from "./kinds.ts";
+import { defaultRetrySeconds, retryBounds } from "./retry-schedule.ts";
 
 const port = wholeNumber(1, 65_535);
 const milliseconds = (min: number, max: number) => wholeNumber(min, max, "milliseconds");

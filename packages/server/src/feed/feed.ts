@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../errors.ts";
-import { type NewEvent, withoutReport } from "../events.ts";
 import { type EventId, nilId } from "../ids.ts";
 import { type CursorContext, positionAfter, readCursor, writeCursor } from "../notifications/pull.ts";
 import type { HistoryPoint } from "../notifications/store.ts";
+import { type NewEvent, withoutReport } from "../telemetry/events.ts";
 
 /** An event of the operator's, once it is recorded. */
 export interface FeedEvent extends NewEvent {

@@ -10,17 +10,14 @@ import type { certificatesOf } from "../callbacks/endpoint-connection.ts";
 import type { UrlChange } from "../callbacks/url-change.ts";
 import type { Clearing } from "../clearing/clearing.ts";
 import type { Clock } from "../clock.ts";
-import type { Config, ShownSetting } from "../config.ts";
+import type { Config, ShownSetting } from "../config/config.ts";
 import type { EndpointStore } from "../delivery/limits/circuits.ts";
-import type { EventSink } from "../events.ts";
 import type { EventFeed } from "../feed/feed.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { MoneyOperations } from "../ledger/money-operations.ts";
 import type { Reports } from "../ledger/reports/reports.ts";
 import type { Statements } from "../ledger/statements.ts";
-import type { Log } from "../log.ts";
-import type { Metrics } from "../metrics.ts";
 import type { HistoryStore } from "../notifications/history-export.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import type { Overviews } from "../notifications/overview.ts";
@@ -32,6 +29,9 @@ import type { ApiKeys } from "../partners/api-keys.ts";
 import type { PartnerArchive } from "../partners/archive.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
+import type { EventSink } from "../telemetry/events.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import type { SandboxReceiverControl } from "./receiver-control.ts";
 
 /** The dependencies of the HTTP layer; it owns none of them. */

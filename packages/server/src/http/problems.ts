@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, errors, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../telemetry/log.ts";
 import type { HttpDependencies } from "./dependencies.ts";
 import { type CallerAddress, noSniff } from "./request-guards.ts";
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { FastifyRequest } from "fastify";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { ServiceError } from "../errors.ts";
 import { AddressBlocks } from "../partners/address-blocks.ts";
 

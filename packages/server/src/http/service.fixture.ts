@@ -5,15 +5,12 @@ import type { FastifyInstance } from "fastify";
 import { systemClock } from "../clock.ts";
 import type { CompletionRequest } from "../commands/reports/completion.ts";
 import type { CommandRequest } from "../commands/request.ts";
-import { readConfig, shownSettings } from "../config.ts";
+import { readConfig, shownSettings } from "../config/config.ts";
 import { type FieldProblem, ServiceError } from "../errors.ts";
-import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import type { RefusedItem } from "../ledger/reports/reports.ts";
 import { Statements } from "../ledger/statements.ts";
 import type { Transaction } from "../ledger/store.ts";
-import { createLog } from "../log.ts";
-import { createMetrics } from "../metrics.ts";
 import { Overviews } from "../notifications/overview.ts";
 import { unknownSubject } from "../notifications/view.ts";
 import {
@@ -32,6 +29,9 @@ import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts"
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, defaultSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
+import type { NewEvent } from "../telemetry/events.ts";
+import { createLog } from "../telemetry/log.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
 import type { Health, HttpDependencies } from "./dependencies.ts";
 import { SandboxReceiverControl } from "./receiver-control.ts";
 import type { HttpListener } from "./request-guards.ts";

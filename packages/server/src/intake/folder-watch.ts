@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { safeFieldName } from "../guards/safe-text.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../telemetry/log.ts";
 
 /** Assigns each file to one instance, which takes it. `store` implements it. */
 export interface FileLocks {

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type * as KafkaClient from "@platformatic/kafka";
 import { holdsCardNumber } from "../guards/card-number.ts";
-import type { Log } from "../log.ts";
-import type { Metrics } from "../metrics.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { type IntakeParts, type ItemResult, jsonItem, reportUntilDurable } from "./report-items.ts";
 
 /** The addresses of the brokers, and the credentials for them. */

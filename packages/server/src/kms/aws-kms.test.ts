@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { newMasterKeyText, openMasterKey } from "../programs/master-key.ts";
 import { AwsKms, type AwsKmsOptions, signedHeaders } from "./aws-kms.ts";
 import { KeyServiceError } from "./key-service.ts";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { newMasterKeyText, openMasterKey } from "../programs/master-key.ts";
 import { KeyServiceError } from "./key-service.ts";
 import { VaultTransit } from "./vault-transit.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
+import type { NewEvent } from "../telemetry/events.ts";
 import { Completer, type CompleterParts } from "./completer.ts";
 import type { Completed, Transaction } from "./store.ts";
 

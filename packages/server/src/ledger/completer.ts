@@ -1,11 +1,11 @@
 import { BoundedMap } from "../bounded-map.ts";
 import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
-import type { EventKind, EventSink, NewEvent } from "../events.ts";
 import { type EventId, idAt, type LeaseId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
-import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
+import type { EventKind, EventSink, NewEvent } from "../telemetry/events.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { type NewNotification, type Notifier, notificationOf } from "./notifier.ts";
 import type { Completion, CompletionStore, Transaction } from "./store.ts";
 

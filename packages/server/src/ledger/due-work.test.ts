@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, expect, test, vi } from "vitest";
-import { createLog } from "../log.ts";
+import { createLog } from "../telemetry/log.ts";
 import { backoffMs, type DueKind, DueWatch, DueWork } from "./due-work.ts";
 
 const log = createLog("error", { write: () => undefined });

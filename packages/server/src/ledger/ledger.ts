@@ -15,10 +15,10 @@ import type { CommandRequest } from "../commands/request.ts";
 import { exemptDevice } from "../commands/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
-import type { Metrics } from "../metrics.ts";
 import { registeredUrl } from "../notification.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { CommandSlots } from "./command-slots.ts";
 import type { TerminalAcquirers } from "./exchange/terminal-acquirers.ts";
 import {

@@ -4,9 +4,9 @@ import { acquirerNameRule, isAcquirerName, settingsName } from "../acquirer/regi
 import { minorOf } from "../commands/amount.ts";
 import { cardNumberProblem } from "../commands/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
-import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { pageOf } from "../page.ts";
+import type { EventSink } from "../telemetry/events.ts";
 import type { ReversalStore, Reverser } from "./reversals/reverser.ts";
 import type { SettlementStore, Settler } from "./settler.ts";
 

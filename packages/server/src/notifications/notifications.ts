@@ -4,10 +4,10 @@ import type { ContentMac } from "../delivery/attempt/content-mac.ts";
 import { dataOf } from "../delivery/attempt/envelope.ts";
 import { comingAttemptsMs, scheduleEndMs } from "../delivery/attempt/schedule.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
-import { withoutReport } from "../events.ts";
 import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type RedeliveryId, readId } from "../ids.ts";
 import { callbackUrlOf, type NotificationState, queueOf, registeredUrl } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
+import { withoutReport } from "../telemetry/events.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
 import { explain, type ProofSigner } from "./proof.ts";
 import {

@@ -1,9 +1,9 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { restoredReason } from "../backups/restores.ts";
 import type { Attempt, FailureReason } from "../delivery/delivery.ts";
-import type { EventKind } from "../events.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, RedeliveryId, TransactionId } from "../ids.ts";
 import type { NotificationState } from "../notification.ts";
+import type { EventKind } from "../telemetry/events.ts";
 
 /** A position in commit order: everything up to it was seen. */
 export interface HistoryPoint {

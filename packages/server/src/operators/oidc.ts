@@ -1,5 +1,5 @@
 import type * as OpenIdClient from "openid-client";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { messageOf } from "../errors.ts";
 import { mayAs, type Role, roles, type SignedInPerson } from "./operators.ts";
 

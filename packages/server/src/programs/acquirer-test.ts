@@ -8,7 +8,7 @@ import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/maski
 import { oneSessionOf } from "../acquirer/iso8583/profile/read.ts";
 import { type HostOptions, iso8583Options, withAcquirerLinks } from "../app/configured-acquirers.ts";
 import { amountProblem, parseAmount } from "../commands/amount.ts";
-import { type Config, ConfigError, readConfig } from "../config.ts";
+import { type Config, ConfigError, readConfig } from "../config/config.ts";
 import { messageOf } from "../errors.ts";
 import { openMasterKey } from "./master-key.ts";
 import type { RunContext } from "./run.ts";

@@ -7,7 +7,7 @@ import {
   sealedAudit,
 } from "../app/audit-keys.ts";
 import { systemClock } from "../clock.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { type AuditHead, type ExportFormat, exportedAfter, type Verified, verifyAudit } from "../operators/audit.ts";
 import { requireFittingMasterKey } from "../partners/master-key.ts";
 import type { Database } from "../store/database/database.ts";

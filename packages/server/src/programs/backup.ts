@@ -2,7 +2,7 @@ import { type RestoredData, restoreBackup } from "../backups/restore.ts";
 import { takeBackup } from "../backups/take.ts";
 import { type ArchiveState, verifyBackup } from "../backups/verify.ts";
 import { systemClock } from "../clock.ts";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { PostgresRestores } from "../store/restores.ts";
 import { readBackupSource } from "../store/schema/inspection.ts";
 import { prepareSchema } from "../store/schema/migrate.ts";

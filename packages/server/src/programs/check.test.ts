@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../config/config.ts";
 import { feedFindings, ownsTheSchema, permissionFinding, schemaFinding } from "./check.ts";
 
 const find = async (url: string) => (await feedFindings(readConfig({ PAYBELL_FEED: url })))[0];

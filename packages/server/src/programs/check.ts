@@ -9,7 +9,7 @@ import {
 } from "../app/configured-acquirers.ts";
 import { type EgressConfig, egressProxyOf, readCallbackCas } from "../app/egress.ts";
 import { kafkaConnection, requireIntakeFolder } from "../app/intake.ts";
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
 import { NotConnected } from "../delivery/transport/egress-proxy.ts";
 import { firstFailure, messageOf } from "../errors.ts";
 import { feedTarget } from "../feed/targets.ts";

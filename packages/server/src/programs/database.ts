@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError } from "../config/config.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { hasData } from "../postgres/location.ts";
 import { type Database, openDatabase } from "../store/database/database.ts";

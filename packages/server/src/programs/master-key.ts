@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { openAuditKeys, sealedAudit } from "../app/audit-keys.ts";
 import { egressFetch } from "../app/egress.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { type AwsCredentialSources, AwsKms } from "../kms/aws-kms.ts";
 import type { KeyService } from "../kms/key-service.ts";
 import { VaultTransit } from "../kms/vault-transit.ts";

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { createLog } from "../log.ts";
+import { createLog } from "../telemetry/log.ts";
 import { endAtUnhandled, stopSignalsOf } from "./process.ts";
 
 test("a Ctrl-C that npm passes on as well is one; another one, or another signal, is the second", async () => {

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ConfigError } from "../config.ts";
+import { ConfigError } from "../config/config.ts";
 import { firstFailure } from "../errors.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../telemetry/log.ts";
 
 /** The signals that end a service in order: Ctrl-C, a supervisor's stop, a closed terminal. */
 const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

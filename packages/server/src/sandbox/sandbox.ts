@@ -6,13 +6,13 @@ import { simulator } from "../app/configured-acquirers.ts";
 import { readCallbackCas } from "../app/egress.ts";
 import { requireFreePort } from "../app/listeners.ts";
 import { type Service, startService } from "../app.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { SandboxReceiverControl } from "../http/receiver-control.ts";
 import { idTimeMs, isUuidV7, type PartnerId } from "../ids.ts";
-import type { Log } from "../log.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { embeddedUrls } from "../programs/database.ts";
+import type { Log } from "../telemetry/log.ts";
 import {
   credentialsPath,
   loopbackCertificate,

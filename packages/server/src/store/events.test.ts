@@ -11,8 +11,8 @@ import type { AlertChannel } from "../alerts/message.ts";
 import type { Alert } from "../alerts/store.ts";
 import { systemClock } from "../clock.ts";
 import { AddressGuard } from "../delivery/transport/addresses.ts";
-import type { EventKind, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
+import type { EventKind, NewEvent } from "../telemetry/events.ts";
 import { postgresEvents } from "./events.ts";
 
 interface Received {

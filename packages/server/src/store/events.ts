@@ -1,10 +1,10 @@
 import type { Pool, PoolClient } from "pg";
 import { type Alert, alertKinds, type EventStore } from "../alerts/store.ts";
-import type { EventKind, NewEvent } from "../events.ts";
 import type { FeedEvent, FeedStore } from "../feed/feed.ts";
 import type { FeedPosition, FeedPositions } from "../feed/stream.ts";
 import { lowestId, newId, nilId, type PartnerId, shardOf } from "../ids.ts";
 import type { RecordedEvent } from "../notifications/store.ts";
+import type { EventKind, NewEvent } from "../telemetry/events.ts";
 import { epochMs, queryAlongIndexes } from "./database/along-indexes.ts";
 import type { Homes } from "./database/homes.ts";
 import { prepared } from "./database/statement.ts";

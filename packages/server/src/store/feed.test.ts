@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
-import type { NewEvent } from "../events.ts";
 import { EventFeed, type FeedEvent, type FeedPage } from "../feed/feed.ts";
 import { type EventId, lowestId, newId } from "../ids.ts";
 import { writeCursor } from "../notifications/pull.ts";
+import type { NewEvent } from "../telemetry/events.ts";
 import { insertEvents, postgresFeed } from "./events.ts";
 
 const { pool, homes } = await openTestDatabase();

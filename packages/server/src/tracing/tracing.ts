@@ -15,9 +15,9 @@ import {
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Acquirers, askedBy } from "../acquirer/acquirer.ts";
 import { settingsName } from "../acquirer/registered/registry.ts";
-import type { Config } from "../config.ts";
-import type { Log } from "../log.ts";
-import type { Metrics } from "../metrics.ts";
+import type { Config } from "../config/config.ts";
+import type { Log } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { BoundedExport } from "./bounded-export.ts";
 import { TraceIds, Traces } from "./traces.ts";
 

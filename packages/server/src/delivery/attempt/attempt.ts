@@ -1,10 +1,10 @@
 import type { Clock } from "../../clock.ts";
-import type { NewEvent } from "../../events.ts";
 import { idAt } from "../../ids.ts";
-import type { TroubleLog } from "../../log.ts";
 import { callbackUrlOf, isRegistered } from "../../notification.ts";
 import { KeyExhausted, KeyMissing, type SealBudget } from "../../partners/keys.ts";
 import type { Partner } from "../../partners/partner.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
+import type { TroubleLog } from "../../telemetry/log.ts";
 import type { Attempt, Delivery } from "../delivery.ts";
 import type { DeliveryOutcome } from "../store.ts";
 import { type PostResult, refused, type Transport } from "../transport/transport.ts";

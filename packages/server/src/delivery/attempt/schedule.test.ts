@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { retryBounds, scheduleSeconds } from "../../config/retry-schedule.ts";
 import type { Pause } from "../../partners/partner.ts";
 import { defaultSettings } from "../../partners/settings.ts";
-import { retryBounds, scheduleSeconds } from "../../retry-schedule.ts";
 import {
   comingAttemptsMs,
   jitter,

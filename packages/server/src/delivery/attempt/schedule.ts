@@ -1,5 +1,5 @@
+import { scheduleSeconds } from "../../config/retry-schedule.ts";
 import type { PartnerSettings, Pause } from "../../partners/partner.ts";
-import { scheduleSeconds } from "../../retry-schedule.ts";
 import type { Delivery, FailureReason } from "../delivery.ts";
 
 /** The consequence of a failed attempt. */

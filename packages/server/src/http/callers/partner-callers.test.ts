@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { ServiceError } from "../../errors.ts";
-import { createLog } from "../../log.ts";
+import { createLog } from "../../telemetry/log.ts";
 import { apiKey, HttpTestService, operatorToken } from "../service.fixture.ts";
 import { WrongKeys } from "./wrong-keys.ts";
 

@@ -6,7 +6,7 @@ import {
   type TestProvider,
 } from "../../../../../test/support/oidc-provider.ts";
 import { freePort } from "../../../../../test/support/ports.ts";
-import { readConfig } from "../../config.ts";
+import { readConfig } from "../../config/config.ts";
 import { OidcSignIn } from "../../operators/oidc.ts";
 import { HttpTestService, operatorToken } from "../service.fixture.ts";
 

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { refusals } from "../../../../partner/src/errors/refused.ts";
 import { alertKinds } from "../../alerts/store.ts";
 import { errors } from "../../errors.ts";
-import { createLog } from "../../log.ts";
+import { createLog } from "../../telemetry/log.ts";
 import { handleFailures } from "../problems.ts";
 import { HttpTestService } from "../service.fixture.ts";
 import { docsRoutes, staticFiles } from "./pages.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type ReversalState, reversalStates } from "../../commands/states.ts";
 import type { ErrorCode } from "../../errors.ts";
-import { eventKinds, type NewEvent, withoutReport } from "../../events.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { type MoneyItem, moneyKinds } from "../../ledger/money-operations.ts";
+import { eventKinds, type NewEvent, withoutReport } from "../../telemetry/events.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, responses, untilGone } from "../operation.ts";

@@ -1,9 +1,9 @@
 import { readdir } from "node:fs/promises";
 import { extname, join } from "node:path";
-import type { NewEvent } from "../../events.ts";
 import { safeFieldName } from "../../guards/safe-text.ts";
-import type { Log } from "../../log.ts";
-import type { Metrics } from "../../metrics.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { type FileLocks, FolderWatch, isComplete } from "../folder-watch.ts";
 import { type IntakeParts, reportUntilDurable } from "../report-items.ts";
 import { begunIn, type FileEnd, FileProgress, reportBeside } from "./progress.ts";

@@ -2,9 +2,9 @@ import { Writable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { noAcquirer, type UnmatchedAnswer } from "../../acquirer/acquirer.ts";
-import type { NewEvent } from "../../events.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
-import { createLog } from "../../log.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
+import { createLog } from "../../telemetry/log.ts";
 import type { Transaction } from "../store.ts";
 import { UnmatchedAnswers } from "./unmatched-answers.ts";
 

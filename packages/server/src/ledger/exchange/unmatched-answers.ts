@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Acquirers, UnmatchedAnswer } from "../../acquirer/acquirer.ts";
-import type { EventSink } from "../../events.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
+import type { EventSink } from "../../telemetry/events.ts";
 import type { Ledger } from "../ledger.ts";
 import type { Settler } from "../settler.ts";
 import type { Transaction, TransactionStore } from "../store.ts";

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
-import type { NewEvent } from "../../events.ts";
 import { newId } from "../../ids.ts";
-import { createLog } from "../../log.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
+import { createLog } from "../../telemetry/log.ts";
 import { Comparer, type ComparisonStore } from "./comparer.ts";
 
 const settlement = { externalId: "s-1", fields: { saleQuantity: "3", saleTotalAmount: "30" }, isCut: true };

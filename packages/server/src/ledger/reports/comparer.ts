@@ -1,10 +1,10 @@
 import type { SettlementEntry } from "@paybell/contract";
 import type { Logger } from "pino";
 import { type HeldTransaction, SettlementComparison } from "../../commands/reports/settlement-difference.ts";
-import type { NewEvent } from "../../events.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
-import type { Metrics } from "../../metrics.ts";
 import type { PartnerDirectory } from "../../partners/partner.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { isAfter } from "../../time.ts";
 import { DueWork } from "../due-work.ts";
 

@@ -9,11 +9,11 @@ import { redactItem } from "../../commands/reports/redact-item.ts";
 import { reportDifference, reportedBatch, reportedFacts } from "../../commands/reports/reported-facts.ts";
 import { broken, exemptDevice } from "../../commands/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
-import type { NewEvent } from "../../events.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../../ids.ts";
-import type { Metrics } from "../../metrics.ts";
 import { callbackUrlProblem } from "../../partners/callback-rules.ts";
 import type { Partner, PartnerDirectory, ReportSettings } from "../../partners/partner.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { type Notifier, notificationOf } from "../notifier.ts";
 import type { CompletionStore, Reported, ReportedCompletion, ReportedOriginal, TransactionStore } from "../store.ts";
 

@@ -9,9 +9,9 @@ import {
 } from "../../acquirer/acquirer.ts";
 import type { AcquirerOutcome } from "../../commands/outcome.ts";
 import { reportedLateAfterTries, reversalStateAfter } from "../../commands/reversal.ts";
-import type { NewEvent } from "../../events.ts";
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import { unknownCode } from "../../response-codes.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
 import { type Completer, eventOf } from "../completer.ts";
 import { backoffMs, DueWork } from "../due-work.ts";
 import { headerOf, referable, referenceTo } from "../exchange/acquirer-message.ts";

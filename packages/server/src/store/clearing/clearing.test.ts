@@ -7,7 +7,7 @@ import { Clearing } from "../../clearing/clearing.ts";
 import type { ClearingLine } from "../../clearing/read-file.ts";
 import type { ClearingStore } from "../../clearing/store.ts";
 import { newId, nilId } from "../../ids.ts";
-import { createLog } from "../../log.ts";
+import { createLog } from "../../telemetry/log.ts";
 import { postgresClearing } from "./clearing.ts";
 
 const connections = await openTestDatabase();

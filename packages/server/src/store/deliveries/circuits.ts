@@ -7,9 +7,9 @@ import {
   circuitsPerPartnerMax,
   type LoadedCircuit,
 } from "../../delivery/limits/circuits.ts";
-import type { NewEvent } from "../../events.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
 import { pageOf } from "../../page.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
 import { Columns } from "../database/columns.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";

@@ -11,8 +11,8 @@ import type {
   QueueRead,
   Recorded,
 } from "../../delivery/store.ts";
-import type { NewEvent } from "../../events.ts";
 import { shardOf } from "../../ids.ts";
+import type { NewEvent } from "../../telemetry/events.ts";
 import { type ColumnList, Columns } from "../database/columns.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";

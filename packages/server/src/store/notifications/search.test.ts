@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { urlCircuit } from "../../delivery/limits/circuits.ts";
-import type { EventKind } from "../../events.ts";
 import { type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
+import type { EventKind } from "../../telemetry/events.ts";
 import { insertEvents } from "../events.ts";
 import { dayMs, dayOf, partitionName } from "../schema/partitions.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
+import { historyMarginDays } from "../../config/retry-schedule.ts";
 import type { ContentMac } from "../../delivery/attempt/content-mac.ts";
 import { lowestId } from "../../ids.ts";
-import { historyMarginDays } from "../../retry-schedule.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { planned } from "../database/statement.ts";
 import { failureKindOf, inTransaction } from "../database/transaction.ts";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { contradictions } from "./config/contradictions.ts";
-import type { Setting } from "./config/kinds.ts";
-import { descriptionOf, type HostAndPort } from "./config/kinds.ts";
-import { type Config, type SettingKey, settings } from "./config/settings.ts";
+import { contradictions } from "./contradictions.ts";
+import type { Setting } from "./kinds.ts";
+import { descriptionOf, type HostAndPort } from "./kinds.ts";
+import { type Config, type SettingKey, settings } from "./settings.ts";
 
 export type { Config, SettingKey };
 

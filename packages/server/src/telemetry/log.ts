@@ -1,5 +1,5 @@
 import { type Logger, pino } from "pino";
-import { messageOf } from "./errors.ts";
+import { messageOf } from "../errors.ts";
 
 export type Log = Logger;
 

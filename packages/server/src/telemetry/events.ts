@@ -1,4 +1,4 @@
-import type { EventId, PartnerId } from "./ids.ts";
+import type { EventId, PartnerId } from "../ids.ts";
 
 /** Events for the operator. The names are stable: alerts, metrics and the console show them. */
 export const eventKinds = [

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { settings } from "./config/settings.ts";
+import { defaultSettings } from "../partners/settings.ts";
 import { ConfigError, readConfig, type SettingKey, shownSettings } from "./config.ts";
-import { defaultSettings } from "./partners/settings.ts";
 import { retryBounds } from "./retry-schedule.ts";
+import { settings } from "./settings.ts";
 
 const masterKey = Buffer.alloc(32, 7).toString("base64");
 const operatorToken = "operator-token-operator-token-123";
