@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { dumpRows } from "../../../../test/support/rows.ts";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { transactionView } from "../http/payments/commands.ts";
@@ -11,10 +11,7 @@ const chip = {
   emv: "9F2608A1B2C3D4E5F60718",
 };
 
-const bench = await LedgerBench.open({ wantsCards: true });
-const instance = await bench.start();
-const partner = await bench.partner();
-afterAll(() => bench.close());
+const { bench, instance, partner } = await LedgerBench.ofFile({ wantsCards: true });
 
 test("chip data goes to the acquirer in one message, its answer to the caller, and neither is stored", async () => {
   const till = new LedgerTill();

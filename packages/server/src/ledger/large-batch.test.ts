@@ -1,13 +1,10 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 const sales = 50_000;
 const amountMinor = 150_000n;
 
-const bench = await LedgerBench.open({ acquirerTimeoutMs: 30_000 });
-const instance = await bench.start();
-const partner = await bench.partner();
-afterAll(() => bench.close());
+const { bench, instance, partner } = await LedgerBench.ofFile({ acquirerTimeoutMs: 30_000 });
 
 /** Copies the first Sale to fill the batch, in the ledger's rows and in the bank's books, with ids that follow it. */
 async function fillBatch(till: LedgerTill): Promise<void> {

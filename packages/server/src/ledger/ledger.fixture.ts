@@ -1,5 +1,5 @@
 import { createSecretKey } from "node:crypto";
-import { expect } from "vitest";
+import { afterAll, expect, onTestFinished } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import {
   type Acquirer,
@@ -108,6 +108,13 @@ export class LedgerBench {
     });
   }
 
+  /** One for the tests of a file, with an instance and a partner. */
+  static async ofFile(options: LedgerBenchOptions = {}, settings: Partial<PartnerSettings> = {}) {
+    const bench = await LedgerBench.open(options);
+    afterAll(() => bench.close());
+    return { bench, instance: await bench.start(), partner: await bench.partner(settings) };
+  }
+
   private constructor(database: TestDatabase, connections: Database, options: OpenOptions) {
     this.database = database;
     this.connections = connections;
@@ -151,6 +158,14 @@ export class LedgerBench {
     };
     this.#letGo = go;
     return { reached: reached.promise, go };
+  }
+
+  /** Calls this for what passes the link, until the test has finished. */
+  watchLink(onLink: (what: string) => Promise<unknown>): void {
+    this.onLink = onLink;
+    onTestFinished(() => {
+      this.onLink = undefined;
+    });
   }
 
   /** Makes everything due now. */

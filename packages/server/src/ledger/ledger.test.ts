@@ -1,10 +1,7 @@
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
-const bench = await LedgerBench.open();
-const instance = await bench.start();
-const partner = await bench.partner();
-afterAll(() => bench.close());
+const { bench, instance, partner } = await LedgerBench.ofFile();
 
 test("INIT is durable before the acquirer is asked", async () => {
   const till = new LedgerTill();

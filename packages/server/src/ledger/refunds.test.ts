@@ -1,12 +1,9 @@
-import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./store.ts";
 
 let till: LedgerTill;
-const bench = await LedgerBench.open();
-const instance = await bench.start();
-const partner = await bench.partner({ refunds: "notified" });
-afterAll(() => bench.close());
+const { bench, instance, partner } = await LedgerBench.ofFile({}, { refunds: "notified" });
 beforeEach(() => {
   till = new LedgerTill();
 });

@@ -1,12 +1,9 @@
-import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { AcquirerMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./store.ts";
 
-const bench = await LedgerBench.open();
-const instance = await bench.start();
-const partner = await bench.partner();
-afterAll(() => bench.close());
+const { bench, instance, partner } = await LedgerBench.ofFile();
 
 const entry = (sale: Transaction) => ({ reqId: field(sale, "reqId"), refNo: field(sale, "refId") });
 
@@ -270,15 +267,12 @@ describe("a settlement that is aborted while its answer is on the way", () => {
     const arrived = Promise.withResolvers<void>();
     const aborted = Promise.withResolvers<void>();
     const kept = Promise.withResolvers<void>();
-    onTestFinished(() => {
-      bench.onLink = undefined;
-    });
-    bench.onLink = async (what) => {
+    bench.watchLink(async (what) => {
       if (what === "a SALE leaves") await kept.promise;
       if (!what.includes("answer to a SETTLEMENT")) return;
       arrived.resolve();
       await aborted.promise;
-    };
+    });
     const settling = await instance.begun(partner, till.settlement());
     await arrived.promise;
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
@@ -547,10 +541,7 @@ describe("a bank with other totals (95)", () => {
     const till = new LedgerTill();
     await differing(till);
     const ends: { readonly found: number; readonly set: number }[] = [];
-    onTestFinished(() => {
-      bench.onLink = undefined;
-    });
-    bench.onLink = async (what) => {
+    bench.watchLink(async (what) => {
       if (what !== "a BATCH_UPLOAD leaves") return;
       // The claim is about to end, and after the second message another instance has it.
       const other = ends.length === 1 ? ", tries = tries + 1" : "";
@@ -561,7 +552,7 @@ describe("a bank with other totals (95)", () => {
         [till.tid],
       );
       if (row !== undefined) ends.push(row);
-    };
+    });
     const { asked, ends: unwatch } = watch(till);
     const settling = await instance.begun(partner, till.settlement());
     expect(await endWhenDue(settling)).toMatchObject({ state: "SUCCESS" });
@@ -578,12 +569,9 @@ describe("a bank with other totals (95)", () => {
     const till = new LedgerTill();
     await differing(till);
     const stopped = Promise.withResolvers<void>();
-    onTestFinished(() => {
-      bench.onLink = undefined;
-    });
-    bench.onLink = async (what) => {
+    bench.watchLink(async (what) => {
       if (what === "a BATCH_UPLOAD leaves") stopped.resolve(leaving.ledger.stop());
-    };
+    });
     const [before, after] = [watch(till, leaving), watch(till)];
     // Its caller learns at once that the outcome is not known yet.
     const { transaction, done } = await leaving.run(partner, till.settlement());
@@ -660,18 +648,10 @@ describe("a partner's own BATCH_UPLOAD", () => {
   test("keeps a settlement waiting until it has ended: the host would count what it uploads twice", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.sale());
-    const [leaves, goes] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    onTestFinished(() => {
-      bench.onLink = undefined;
-    });
-    bench.onLink = async (what) => {
-      if (what !== "a BATCH_UPLOAD leaves") return;
-      leaves.resolve();
-      await goes.promise;
-    };
+    const upload = bench.holdLink("a BATCH_UPLOAD leaves");
     const { asked, ends } = watch(till);
     const uploading = await instance.begun(partner, till.batchUpload());
-    await leaves.promise;
+    await upload.reached;
     const settling = await instance.begun(partner, till.settlement());
     const step = async () => (await bench.query("SELECT step FROM settlements WHERE id = $1", [settling.id]))[0];
     const tried = async () => {
@@ -681,7 +661,7 @@ describe("a partner's own BATCH_UPLOAD", () => {
     };
     await expect.poll(tried).toBeGreaterThan(2);
     expect(await step()).toEqual({ step: "waiting" });
-    goes.resolve();
+    upload.go();
     expect(await instance.endOf(uploading)).toMatchObject({ state: "SUCCESS" });
     expect(await endWhenDue(settling)).toMatchObject({ state: "SUCCESS" });
     ends();

@@ -1,19 +1,12 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 const dayMs = 86_400_000;
 
-const bench = await LedgerBench.open();
-const instance = await bench.start();
-const partner = await bench.partner();
+const { bench, instance, partner } = await LedgerBench.ofFile();
 /** Answers may be held for as long as a test needs. */
-const patient = await LedgerBench.open({ acquirerTimeoutMs: 600_000 });
-const unhurried = await patient.start();
-const other = await patient.partner();
-afterAll(async () => {
-  await bench.close();
-  await patient.close();
-});
+const patient = await LedgerBench.ofFile({ acquirerTimeoutMs: 600_000 });
+const { instance: unhurried, partner: other } = patient;
 
 const sixDigits = /^\d{6}$/;
 
@@ -81,7 +74,7 @@ describe("a Void", () => {
   test("that is in flight excludes another one, a Complete and a Reversal", async () => {
     const till = new LedgerTill();
     const preAuth = await unhurried.ended(other, till.preAuth());
-    const answer = patient.holdLink("the answer to a VOID arrives");
+    const answer = patient.bench.holdLink("the answer to a VOID arrives");
     const voiding = await unhurried.begun(other, till.void(preAuth));
     await answer.reached;
     for (const request of [till.void(preAuth), till.complete(preAuth), till.reversal(preAuth)]) {
@@ -102,7 +95,7 @@ describe("a Void", () => {
 
   test("of a command without an outcome waits for it, and inherits nothing that is missing", async () => {
     const till = new LedgerTill();
-    const answer = patient.holdLink("the answer to a SALE arrives");
+    const answer = patient.bench.holdLink("the answer to a SALE arrives");
     const sale = await unhurried.begun(other, till.sale());
     await answer.reached;
     await expect(unhurried.ended(other, till.void(sale))).rejects.toMatchObject({ code: "in_flight" });
@@ -117,7 +110,7 @@ describe("a Void", () => {
 
   test("of a command that ends after it was read waits, too: what was read has no approval code to inherit", async () => {
     const till = new LedgerTill();
-    const answer = patient.holdLink("the answer to a SALE arrives");
+    const answer = patient.bench.holdLink("the answer to a SALE arrives");
     const sale = await unhurried.begun(other, till.sale());
     await answer.reached;
     const read = unhurried.life.holdsAnswerOf("find");

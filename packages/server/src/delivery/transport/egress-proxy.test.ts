@@ -4,8 +4,8 @@ import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import { connectProxy } from "./connect-proxy.fixture.ts";
 import { EgressProxy, type EgressProxyOptions } from "./egress-proxy.ts";
-import { answer, httpsPeer, makeAuthority, type Peer, tcpPeer, tlsPeer } from "./transport.fixture.ts";
-import { Transport, type TransportOptions } from "./transport.ts";
+import { answer, httpsPeer, makeAuthority, type Peer, tcpPeer, tlsPeer, transportTo } from "./transport.fixture.ts";
+import type { TransportOptions } from "./transport.ts";
 
 const authority = await makeAuthority("Paybell test authority");
 const certificate = await authority.issue("callback.test");
@@ -30,16 +30,7 @@ function through(port: number, setup: Setup = {}) {
     onNotOpened: (kind) => kinds.push(kind),
     ...setup.proxy,
   });
-  const transport = new Transport({
-    clock: systemClock,
-    resolve: () => Promise.resolve(["127.0.0.1"]),
-    sandbox: true,
-    extraCas: [authority.cert],
-    connectTimeoutMs: 600_000,
-    proxy,
-    ...setup.transport,
-  });
-  onTestFinished(() => transport.close());
+  const transport = transportTo(authority, { proxy, ...setup.transport });
   const post = (url: string) =>
     transport.post({ partner, url, headers: {}, body: '{"data":"sealed"}', deadlineMs: 600_000 });
   return { proxy, told, kinds, post, transport };

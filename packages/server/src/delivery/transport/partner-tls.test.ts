@@ -1,11 +1,11 @@
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
-import { httpsPeer, makeAuthority, type Peer, weakPeer } from "./transport.fixture.ts";
-import { type PostResult, Transport, type TransportOptions } from "./transport.ts";
+import { httpsPeer, makeAuthority, type Peer, transportTo, weakPeer } from "./transport.fixture.ts";
+import type { PostResult } from "./transport.ts";
 
 const authority = await makeAuthority("An authority");
 const another = await makeAuthority("Another authority");
@@ -14,20 +14,7 @@ const certificate = await authority.issue("callback.test");
 const dayMs = 86_400_000;
 const ok = (issued = certificate) => httpsPeer(issued, (_, response) => response.writeHead(204).end());
 
-function transportOf(options: Partial<TransportOptions> = {}): Transport {
-  const transport = new Transport({
-    clock: systemClock,
-    resolve: () => Promise.resolve(["127.0.0.1"]),
-    sandbox: true,
-    extraCas: [authority.cert],
-    connectTimeoutMs: 600_000,
-    ...options,
-  });
-  onTestFinished(() => transport.close());
-  return transport;
-}
-
-function post(peer: Peer, partner: Partner, transport = transportOf()): Promise<PostResult> {
+function post(peer: Peer, partner: Partner, transport = transportTo(authority)): Promise<PostResult> {
   const url = `https://callback.test:${peer.port}/ipn`;
   return transport.post({ partner, url, headers: {}, body: "{}", deadlineMs: 600_000 });
 }
@@ -71,7 +58,7 @@ test("with a pin no session is resumed: it would have no certificate whose key c
     resumed.push((request.socket as TLSSocket).isSessionReused());
     response.writeHead(204, { connection: "close" }).end();
   });
-  const transport = transportOf();
+  const transport = transportTo(authority);
   const callbackPins = [pinOf(certificate.cert)];
   for (const partner of [partnerWith({}), partnerWith({ callbackPins })]) {
     for (let nth = 0; nth < 2; nth += 1) expect(await post(peer, partner, transport)).toMatchObject(accepted);
@@ -81,7 +68,7 @@ test("with a pin no session is resumed: it would have no certificate whose key c
 
 test("a pin applies to every connection", async () => {
   const peer = await ok();
-  const transport = transportOf();
+  const transport = transportTo(authority);
   const settings = { callbackPins: [pinOf(certificate.cert)] };
   const partner = partnerWith(settings);
   expect(await post(peer, partner, transport)).toMatchObject(accepted);
@@ -101,7 +88,7 @@ test("a server that requests a client certificate gets its partner's, and no oth
   const issued = await another.issue("paybell.test");
   const client = { id: "c", certificate: issued.cert, key: createPrivateKey(issued.key) };
   const plain = partnerWith({});
-  const transport = transportOf();
+  const transport = transportTo(authority);
   await post(peer, { ...plain, keys: { ...plain.keys, client } }, transport);
   await post(peer, plain, transport);
   await post(peer, partnerWith({}), transport);
@@ -124,7 +111,7 @@ test.each([
 ])("a certificate that ends in %i days is reported %i times a day, and delivery goes on", async (days, times) => {
   let nowMs = Date.now();
   const told: unknown[] = [];
-  const transport = transportOf({
+  const transport = transportTo(authority, {
     clock: { ...systemClock, nowMs: () => nowMs },
     onCertificateEnding: (...args) => told.push(args),
   });

@@ -5,6 +5,8 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { generate } from "selfsigned";
 import { onTestFinished } from "vitest";
+import { systemClock } from "../../clock.ts";
+import { Transport, type TransportOptions } from "./transport.ts";
 
 interface Certificate {
   readonly key: string;
@@ -52,6 +54,20 @@ async function issue(
     ],
   });
   return { key: made.private, cert: made.cert };
+}
+
+/** A transport of the test, to which every name is at 127.0.0.1, and which trusts the authority. */
+export function transportTo(authority: Certificate, options: Partial<TransportOptions> = {}): Transport {
+  const transport = new Transport({
+    clock: systemClock,
+    resolve: () => Promise.resolve(["127.0.0.1"]),
+    sandbox: true,
+    extraCas: [authority.cert],
+    connectTimeoutMs: 600_000,
+    ...options,
+  });
+  onTestFinished(() => transport.close());
+  return transport;
 }
 
 /** A peer on 127.0.0.1 that counts its connections, and is closed when the test has finished. */

@@ -3,33 +3,15 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer, weakPeer } from "./transport.fixture.ts";
-import {
-  type PostAnswered,
-  type PostResult,
-  type PostUnanswered,
-  Transport,
-  type TransportOptions,
-} from "./transport.ts";
+import { answer, httpsPeer, makeAuthority, tcpPeer, tlsPeer, transportTo, weakPeer } from "./transport.fixture.ts";
+import type { PostAnswered, PostResult, PostUnanswered, Transport, TransportOptions } from "./transport.ts";
 
 const authority = await makeAuthority("Paybell test authority");
 const certificate = await authority.issue("callback.test");
 
-function makeTransport(options: Partial<TransportOptions> = {}): Transport {
-  const transport = new Transport({
-    clock: systemClock,
-    resolve: () => Promise.resolve(["127.0.0.1"]),
-    sandbox: true,
-    extraCas: [authority.cert],
-    connectTimeoutMs: 600_000,
-    ...options,
-  });
-  onTestFinished(() => transport.close());
-  return transport;
-}
+const makeTransport = (options?: Partial<TransportOptions>) => transportTo(authority, options);
 
 /** Timeouts end only when the test advances the time. */
 function stopTime(): void {

@@ -1,12 +1,9 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AcquirerMessage } from "../../acquirer/acquirer.ts";
 import type { Rule } from "../../acquirer/simulator/behaviour.ts";
 import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "../ledger.fixture.ts";
 
-const bench = await LedgerBench.open();
-const instance = await bench.start();
-const partner = await bench.partner();
-afterAll(() => bench.close());
+const { bench, instance, partner } = await LedgerBench.ofFile();
 
 /** Records all messages of one terminal by these instances, in order, and applies the rule to each. */
 function watch(till: LedgerTill, on: readonly LedgerInstance[], rule: Rule = () => undefined): AcquirerMessage[] {

@@ -1,14 +1,11 @@
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { TransactionId } from "../../ids.ts";
 import { field, LedgerBench, LedgerTill } from "../ledger.fixture.ts";
 
 /** As a host sends it. */
 const approval = { responseCode: "00", approveCode: "123456", refId: "000000000001", tc: "" };
 
-const bench = await LedgerBench.open();
-const instance = await bench.start();
-const partner = await bench.partner();
-afterAll(() => bench.close());
+const { bench, instance, partner } = await LedgerBench.ofFile();
 
 describe("a command that the acquirer does not answer in time", () => {
   test("ends as ERROR 68 with its IPN, and its Reversal undoes what the bank had booked", async () => {
@@ -125,10 +122,7 @@ describe("a command that the acquirer does not answer in time", () => {
 describe("a 25 to a Reversal", async () => {
   const booksLate = { answers: { breaksAndArrivesAfterMs: 20 }, forgetsReversals: true } as const;
   // So long that no test reaches it by waiting.
-  const patient = await LedgerBench.open({ reversalMarginMs: 3_600_000 });
-  const first = await patient.start();
-  const own = await patient.partner();
-  afterAll(() => patient.close());
+  const { bench: patient, instance: first, partner: own } = await LedgerBench.ofFile({ reversalMarginMs: 3_600_000 });
 
   async function answered25(id: TransactionId, tries: number): Promise<void> {
     const reversal = () => patient.reversalOf(id);
