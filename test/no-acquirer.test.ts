@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { sale } from "./support/commands.ts";
+import { reportedSale, sale } from "./support/commands.ts";
 import { createDatabase } from "./support/database.ts";
 import { spawnInstance } from "./support/instance.ts";
 import { callHttp, serviceClient } from "./support/service.ts";
@@ -14,14 +14,7 @@ test("without PAYBELL_ACQUIRER serve refuses commands, accepts reports, and says
     const client = serviceClient(instance.baseUrl);
     const partner = await client.register();
     expect(await partner.run(sale())).toMatchObject({ status: 503, body: { code: "no_acquirer" } });
-    const report = {
-      partnerId: partner.id,
-      externalId: "SW-1",
-      command: "SALE",
-      status: "SUCCESS",
-      isoResponseCode: "00",
-    };
-    await client.report([{ ...report, amount: "150000", currency: "VND" }]);
+    await client.report([reportedSale(partner.id)]);
     const [delivery] = await partner.server.next(1);
     expect(delivery?.received?.headers.command).toBe("SALE");
     const { status, body } = await callHttp(instance.baseUrl, "GET", "/readyz", {});

@@ -1,5 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { reportedSale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
 import { eventually, serviceOfFile, type TestPartner } from "./support/service.ts";
@@ -19,8 +19,7 @@ async function report(...completions: readonly Readonly<Record<string, unknown>>
 }
 
 function saleOf(partner: TestPartner, change: Readonly<Record<string, unknown>> = {}) {
-  const money = { amount: "150000", currency: "VND", isoResponseCode: "00" };
-  return { partnerId: partner.id, externalId: randomUUID(), command: "SALE", status: "SUCCESS", ...money, ...change };
+  return reportedSale(partner.id, change) as Readonly<Record<string, unknown>> & { readonly externalId: string };
 }
 
 /** The operator's events of a kind, about one partner. */

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { reportedSale } from "../support/commands.ts";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
 import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
 import { eventually, startTestService } from "../support/service.ts";
@@ -19,11 +20,6 @@ afterEach(async () => {
   await database.drop();
   await rm(folder, { recursive: true });
 });
-
-function saleOf(partnerId: string, externalId: string) {
-  const money = { amount: "150000", currency: "VND", isoResponseCode: "00" };
-  return { partnerId, externalId, command: "SALE", status: "SUCCESS", ...money };
-}
 
 async function put(name: string, items: readonly unknown[]): Promise<void> {
   const path = join(folder, name);
@@ -44,8 +40,8 @@ describe("completions in files", () => {
   test("are notified like those over HTTP, and refused ones are the same events", async () => {
     const service = await startTestService({ database, env: { PAYBELL_INTAKE_FOLDER: folder } });
     const partner = await service.register();
-    const bad = { ...saleOf(partner.id, "bad"), amount: "-1" };
-    await put("a.jsonl", [saleOf(partner.id, "good"), bad]);
+    const bad = { ...reportedSale(partner.id, { externalId: "bad" }), amount: "-1" };
+    await put("a.jsonl", [reportedSale(partner.id, { externalId: "good" }), bad]);
     expect(await sumOf("a.jsonl")).toMatchObject({ accepted: 1, refused: 1 });
     await service.operator("POST", "/operator/v1/completions", { completions: [{ ...bad, externalId: "over http" }] });
     await partner.server.next(1);
@@ -68,7 +64,7 @@ describe("completions in files", () => {
     let instances: readonly Instance[] = [await start()];
     const [first] = instances;
     const partner = await (first as Instance).register({}, { host });
-    const items = Array.from({ length: lines }, (_, at) => saleOf(partner.id, `s-${at}`));
+    const items = Array.from({ length: lines }, (_, at) => reportedSale(partner.id, { externalId: `s-${at}` }));
     await put("a.jsonl", items);
     const progress = join(folder, "reading", "a.jsonl.progress.json");
     await eventually("the first lines to be durable", () => readFile(progress, "utf8").catch(() => undefined));

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Admin, Consumer, type Message, Producer } from "@platformatic/kafka";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { reportedSale } from "../support/commands.ts";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
 import { partnerHost, spawnInstance, spawnPaybell } from "../support/instance.ts";
 import { eventually, startTestService } from "../support/service.ts";
@@ -47,11 +48,6 @@ describe("completions from a Kafka topic", needed, () => {
     PAYBELL_KAFKA_DEAD_LETTER_TOPIC: `${topic}-refused`,
   });
 
-  function saleOf(partnerId: string, externalId: string) {
-    const money = { amount: "150000", currency: "VND", isoResponseCode: "00" };
-    return { partnerId, externalId, command: "SALE", status: "SUCCESS", ...money };
-  }
-
   async function send(values: readonly unknown[]): Promise<void> {
     const texts = values.map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
     await producer.send({ messages: texts.map((text) => ({ topic, value: Buffer.from(text) })), acks: -1 });
@@ -70,7 +66,7 @@ describe("completions from a Kafka topic", needed, () => {
   test("are notified; what is refused is an event, and goes to the topic of dead letters", async () => {
     const service = await startTestService({ database, env: settings() });
     const partner = await service.register();
-    const good = saleOf(partner.id, "good");
+    const good = reportedSale(partner.id, { externalId: "good" });
     await send([good, { ...good, externalId: "bad", amount: "-1" }, "{nonsense", { ...good, amount: "150001" }]);
     await partner.server.next(1);
     const letters = await messagesOf(`${topic}-refused`, 3);
@@ -110,7 +106,7 @@ describe("completions from a Kafka topic", needed, () => {
     const start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env: settings() });
     const first = await start();
     const partner = await first.register({}, { host });
-    const items = Array.from({ length: messages }, (_, at) => saleOf(partner.id, `s-${at}`));
+    const items = Array.from({ length: messages }, (_, at) => reportedSale(partner.id, { externalId: `s-${at}` }));
     for (let at = 0; at < messages; at += 500) await send(items.slice(at, at + 500));
     await eventually("the first messages to be durable", async () =>
       (await countTransactions(database)).rows > 0 ? true : undefined,
@@ -147,7 +143,7 @@ describe("completions from a Kafka topic", needed, () => {
     };
     const service = await startTestService({ database, env: secure });
     const partner = await service.register();
-    await send([saleOf(partner.id, "good")]);
+    await send([reportedSale(partner.id, { externalId: "good" })]);
     await partner.server.next(1);
     await service.stop();
     expect(service.logged()).not.toContain(brokerUser.password);
