@@ -16,15 +16,15 @@ test.each([
     /"aes-256-cbc"|aes-256-gcm, aes-256-cbc/,
     [
       "console/src/notifications/opening.ts",
-      "contract/src/seal.ts",
-      "contract/src/sealing.ts",
+      "contract/src/cryptography/seal.ts",
+      "contract/src/cryptography/sealing.ts",
       "partner/src/certify/refused.ts",
       "partner/src/receiver/options.ts",
       // The cipher without authentication lowers a partner's protection.
       "server/src/partners/settings.ts",
     ],
   ],
-  ["the encoding of jwe", /"jwe" \? \(?\[?"?base64url/, ["contract/src/sealing.ts"]],
+  ["the encoding of jwe", /"jwe" \? \(?\[?"?base64url/, ["contract/src/cryptography/sealing.ts"]],
   ["a partner's setting", /\bswipeTypes\??: (?:choice|described|z\.)/, ["server/src/partners/settings.ts"]],
   [
     "a setting of a partner's reports",
@@ -33,15 +33,15 @@ test.each([
   ],
   ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/config/retry-schedule.ts"]],
   ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/operation.ts"]],
-  ["the list of commands", /"SALE",\s*"VOID",\s*"PREAUTH"/, ["contract/src/commands.ts"]],
+  ["the list of commands", /"SALE",\s*"VOID",\s*"PREAUTH"/, ["contract/src/fields/commands.ts"]],
   [
     "which commands charge, and which can be voided",
     /SALE["'](?:,| \|| \|\| command ===) ["']PREAUTH_COMPLETE|"SALE", "PREAUTH"/,
     // The order in which a report's original is looked for is of its own.
-    ["contract/src/commands.ts", "server/src/ledger/reports/reports.ts"],
+    ["contract/src/fields/commands.ts", "server/src/ledger/reports/reports.ts"],
   ],
   ["a header of an IPN's POST", /\[headerNames\.attempt\]: /, ["contract/src/headers.ts"]],
-  ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/sample.ts"]],
+  ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/fields/sample.ts"]],
   ["how a card command ends", /\bjudge\(outcome, signing\)/, ["server/src/commands/card-facts.ts"]],
 ])("%s is in one place", (_, definition, files) => {
   const found = sources.filter((path) => {

@@ -6,7 +6,7 @@ import {
   extensionColumns,
   settlementColumns,
   settlementListColumns,
-} from "../../packages/contract/src/columns.ts";
+} from "../../packages/contract/src/fields/columns.ts";
 import { cursorRemedies } from "../../packages/partner/src/client/catch-up.ts";
 import { misuses } from "../../packages/partner/src/errors/misused.ts";
 import { refusals } from "../../packages/partner/src/errors/refused.ts";

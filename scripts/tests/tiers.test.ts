@@ -179,7 +179,7 @@ describe("a tier is run after a change", () => {
 
   test("of what all tiers share, and of the contract", () => {
     expect(runAfter("package-lock.json")).toEqual(all);
-    expect(runAfter("packages/contract/src/seal.ts")).toEqual(all.filter((name) => name !== "checkers"));
+    expect(runAfter("packages/contract/src/cryptography/seal.ts")).toEqual(all.filter((name) => name !== "checkers"));
   });
 
   test("of its own tests, and not of the tests of others", () => {

@@ -1,8 +1,8 @@
 import { createHmac, type Hmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import type { NotifiedCommand } from "./commands.ts";
-import { decodeStrictly } from "./encoding.ts";
-import { keyBytes, secretKey } from "./keys.ts";
-import type { Cipher } from "./sealing.ts";
+import { decodeStrictly } from "./cryptography/encoding.ts";
+import { keyBytes, secretKey } from "./cryptography/keys.ts";
+import type { Cipher } from "./cryptography/sealing.ts";
+import type { NotifiedCommand } from "./fields/commands.ts";
 
 /** The names of a notification's headers beyond those of section 4.1. The first three are Standard Webhooks v1. */
 export const headerNames = {

@@ -1,28 +1,6 @@
-export { canonicalJson } from "./canonical-json.ts";
-export * from "./codes.ts";
-export {
-  type CardIpn,
-  type ExtendedCardIpn,
-  type ExtendedSettlementIpn,
-  type FieldSet,
-  fieldSets,
-  type IpnKind,
-  type SettlementEntry,
-  type SettlementIpn,
-  type UnsignedIpn,
-} from "./columns.ts";
-export * from "./commands.ts";
-export * from "./decimal.ts";
-export { type Encoding, encodings } from "./encoding.ts";
-export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
-export * from "./fields.ts";
-export * from "./headers.ts";
-export { overlapHours } from "./keys.ts";
-export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
-export { afterSpace, countKeys, endOfString, parseJson, repeatedKey } from "./parse-json.ts";
-export { fromWire, type WireIpn } from "./read-wire.ts";
-export { sampleSale } from "./sample.ts";
-export { open, seal, sealedForms } from "./seal.ts";
+export { type Encoding, encodings } from "./cryptography/encoding.ts";
+export { overlapHours } from "./cryptography/keys.ts";
+export { open, seal, sealedForms } from "./cryptography/seal.ts";
 export {
   type Cipher,
   ciphers,
@@ -31,7 +9,7 @@ export {
   type SealingKey,
   sealingKey,
   sealings,
-} from "./sealing.ts";
+} from "./cryptography/sealing.ts";
 export {
   cardSigningOrder,
   defaultSigning,
@@ -43,5 +21,27 @@ export {
   signedFields,
   signedString,
   signingProblems,
-} from "./signing.ts";
-export { toWire, type WireNames, wireNames } from "./wire.ts";
+} from "./cryptography/signing.ts";
+export * from "./decimal.ts";
+export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
+export * from "./fields/codes.ts";
+export {
+  type CardIpn,
+  type ExtendedCardIpn,
+  type ExtendedSettlementIpn,
+  type FieldSet,
+  fieldSets,
+  type IpnKind,
+  type SettlementEntry,
+  type SettlementIpn,
+  type UnsignedIpn,
+} from "./fields/columns.ts";
+export * from "./fields/commands.ts";
+export * from "./fields/fields.ts";
+export { sampleSale } from "./fields/sample.ts";
+export { toWire, type WireNames, wireNames } from "./fields/wire.ts";
+export * from "./headers.ts";
+export { canonicalJson } from "./json/canonical-json.ts";
+export { afterSpace, countKeys, endOfString, parseJson, repeatedKey } from "./json/parse-json.ts";
+export { type OpenedIpn, type Opening, openAndVerify } from "./receiving/opening.ts";
+export { fromWire, type WireIpn } from "./receiving/read-wire.ts";

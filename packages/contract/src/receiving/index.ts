@@ -1,5 +1,17 @@
 /** Only what a receiver needs: a partner's process loads neither the descriptive tables nor the code that seals. */
 
+export { type Encoding, encodings } from "../cryptography/encoding.ts";
+export {
+  type Cipher,
+  ciphers,
+  defaultSealing,
+  type Sealing,
+  type SealingKey,
+  sealingKey,
+  sealings,
+} from "../cryptography/sealing.ts";
+export { defaultSigning, hmacKey, type Signing, signingProblems } from "../cryptography/signing.ts";
+export { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
 export {
   type CardIpn,
   type ExtendedCardIpn,
@@ -9,20 +21,8 @@ export {
   type IpnKind,
   type SettlementEntry,
   type SettlementIpn,
-} from "../columns.ts";
-export { type NotifiedCommand, notifiedCommands } from "../commands.ts";
-export { type Encoding, encodings } from "../encoding.ts";
-export { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
+} from "../fields/columns.ts";
+export { type NotifiedCommand, notifiedCommands } from "../fields/commands.ts";
 export { headerNames, webhookKey, webhookSignatureMatches } from "../headers.ts";
-export { type OpenedIpn, openAndVerify } from "../opening.ts";
-export { parseJson } from "../parse-json.ts";
-export {
-  type Cipher,
-  ciphers,
-  defaultSealing,
-  type Sealing,
-  type SealingKey,
-  sealingKey,
-  sealings,
-} from "../sealing.ts";
-export { defaultSigning, hmacKey, type Signing, signingProblems } from "../signing.ts";
+export { parseJson } from "../json/parse-json.ts";
+export { type OpenedIpn, openAndVerify } from "./opening.ts";

@@ -1,14 +1,14 @@
 import { createCipheriv, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { IpnKind } from "./columns.ts";
-import { encodings } from "./encoding.ts";
-import { NotAuthentic } from "./errors.ts";
+import { encodings } from "../cryptography/encoding.ts";
+import { seal } from "../cryptography/seal.ts";
+import { ciphers, defaultSealing, type Sealing, sealingKey } from "../cryptography/sealing.ts";
+import { defaultSigning, hmacKey, type Signing, sign, signedString } from "../cryptography/signing.ts";
+import { NotAuthentic } from "../errors.ts";
+import type { IpnKind } from "../fields/columns.ts";
+import { toWire, type WireNames, wireNames } from "../fields/wire.ts";
 import { type Opening, openAndVerify } from "./opening.ts";
-import { seal } from "./seal.ts";
-import { ciphers, defaultSealing, type Sealing, sealingKey } from "./sealing.ts";
-import { defaultSigning, hmacKey, type Signing, sign, signedString } from "./signing.ts";
-import { toWire, type WireNames, wireNames } from "./wire.ts";
 
 const [oldKey, key] = [sealingKey("old", randomBytes(32)), sealingKey("new", randomBytes(32))];
 const [oldSigner, signer] = [hmacKey(randomBytes(32)), hmacKey(randomBytes(32))];

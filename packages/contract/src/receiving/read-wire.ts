@@ -1,3 +1,4 @@
+import { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
 import {
   type CardIpn,
   type Column,
@@ -7,9 +8,8 @@ import {
   ipnColumns,
   type SettlementIpn,
   settlementListColumns,
-} from "./columns.ts";
-import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
-import { parseStrictly } from "./strict-json.ts";
+} from "../fields/columns.ts";
+import { parseStrictly } from "../json/strict-json.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

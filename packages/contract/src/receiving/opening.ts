@@ -1,11 +1,18 @@
 import type { KeyObject } from "node:crypto";
-import type { FieldSet } from "./columns.ts";
-import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
-import { afterSpace, endOfString } from "./parse-json.ts";
+import {
+  decrypt,
+  keysFor,
+  parseSealed,
+  type Sealing,
+  type SealingKey,
+  type Undecrypted,
+} from "../cryptography/sealing.ts";
+import { type Signing, signatureMatches, signedString } from "../cryptography/signing.ts";
+import { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
+import type { FieldSet } from "../fields/columns.ts";
+import { afterSpace, endOfString } from "../json/parse-json.ts";
+import { parseStrictly } from "../json/strict-json.ts";
 import { hasExtension, readWire, type WireIpn } from "./read-wire.ts";
-import { decrypt, keysFor, parseSealed, type Sealing, type SealingKey, type Undecrypted } from "./sealing.ts";
-import { type Signing, signatureMatches, signedString } from "./signing.ts";
-import { parseStrictly } from "./strict-json.ts";
 
 /** An IPN that was decrypted and whose signature was verified. */
 export interface OpenedIpn extends WireIpn {

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { NotAuthentic } from "../errors.ts";
+import { fromWire } from "../receiving/read-wire.ts";
 import type { IpnKind } from "./columns.ts";
-import { NotAuthentic } from "./errors.ts";
 import { cardIpnFields, ipnFields, settlementIpnFields } from "./fields.ts";
-import { fromWire } from "./read-wire.ts";
 import { toWire, wireNames } from "./wire.ts";
 
 const kinds: readonly IpnKind[] = ["card", "settlement"];

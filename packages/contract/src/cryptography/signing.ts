@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import { canonicalJson } from "./canonical-json.ts";
-import { type Column, extensionColumns, type FieldSet, type IpnKind, ipnColumns } from "./columns.ts";
+import { type Column, extensionColumns, type FieldSet, type IpnKind, ipnColumns } from "../fields/columns.ts";
+import { canonicalJson } from "../json/canonical-json.ts";
 import { decodeStrictly } from "./encoding.ts";
 import { secretKey } from "./keys.ts";
 

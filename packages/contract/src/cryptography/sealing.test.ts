@@ -1,8 +1,8 @@
 import { createCipheriv, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { NotAuthentic } from "../errors.ts";
 import { encodings } from "./encoding.ts";
-import { NotAuthentic } from "./errors.ts";
 import { open, seal } from "./seal.ts";
 import { ciphers, type Sealing, sealingKey } from "./sealing.ts";
 

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type IpnKind, ipnColumns } from "./columns.ts";
+import { type IpnKind, ipnColumns } from "../fields/columns.ts";
+import { toWire } from "../fields/wire.ts";
 import {
   cardSigningOrder,
   defaultSigning,
@@ -13,7 +14,6 @@ import {
   signedString,
   signingProblems,
 } from "./signing.ts";
-import { toWire } from "./wire.ts";
 
 const key = hmacKey(randomBytes(32));
 const kinds: readonly IpnKind[] = ["card", "settlement"];

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { overlapHours } from "../cryptography/keys.ts";
 import {
   aids,
   cardSchemeFor,
@@ -15,7 +16,6 @@ import {
 } from "./codes.ts";
 import { commands, notifiedCommands, systemCommands } from "./commands.ts";
 import { cardIpnFields } from "./fields.ts";
-import { overlapHours } from "./keys.ts";
 
 describe("the code tables", () => {
   test("divide the commands into those that are notified and those that never are", () => {

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import type { FieldSet, IpnKind } from "./columns.ts";
-import { NotAuthentic } from "./errors.ts";
+import { seal } from "../cryptography/seal.ts";
+import { defaultSealing, sealingKey } from "../cryptography/sealing.ts";
+import { hmacKey, type Signing, sign, signedFields, signedString, signingProblems } from "../cryptography/signing.ts";
+import { NotAuthentic } from "../errors.ts";
+import type { FieldSet, IpnKind } from "../fields/columns.ts";
+import { toWire, wireNames } from "../fields/wire.ts";
 import { openAndVerify } from "./opening.ts";
-import { seal } from "./seal.ts";
-import { defaultSealing, sealingKey } from "./sealing.ts";
-import { hmacKey, type Signing, sign, signedFields, signedString, signingProblems } from "./signing.ts";
-import { toWire, wireNames } from "./wire.ts";
 
 const key = sealingKey("key", randomBytes(32));
 const signer = hmacKey(randomBytes(32));

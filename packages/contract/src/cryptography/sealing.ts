@@ -1,9 +1,9 @@
 import { Buffer, isUtf8 } from "node:buffer";
 import { createDecipheriv, type KeyObject } from "node:crypto";
+import type { NotAuthenticReason } from "../errors.ts";
+import { parseStrictly } from "../json/strict-json.ts";
 import { decodeStrictly, type Encoding, encodings } from "./encoding.ts";
-import type { NotAuthenticReason } from "./errors.ts";
 import { secretKey } from "./keys.ts";
-import { parseStrictly } from "./strict-json.ts";
 
 interface JweParts {
   /** The protected header as received: the tag authenticates it together with the content. */

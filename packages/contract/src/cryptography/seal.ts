@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createCipheriv, randomBytes } from "node:crypto";
-import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
+import { NotAuthentic, type NotAuthenticReason } from "../errors.ts";
 import { type Cipher, decrypt, keysFor, parseSealed, type Sealing, type SealingKey } from "./sealing.ts";
 
 /** Measured: randomBytes takes 1.7 µs for 12 bytes, a quarter of sealing 1 kB, and 3.3 µs for 4,096. */
