@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { amountProblem, formatAmount, parseAmount } from "./amount.ts";
+import { amountProblem, formatAmount, minorOf, parseAmount } from "./amount.ts";
 
 describe("an amount", () => {
   test.each([
@@ -51,6 +51,15 @@ describe("an amount", () => {
 });
 
 describe("a sum", () => {
+  test.each([
+    ["123456789012345678", 0, 123_456_789_012_345_678n],
+    ["0", 2, 0n],
+    ["1234567890123456789", 0, undefined],
+    ["1.234", 2, undefined],
+  ])("%s with %i decimals is %s of the smallest unit", (text, decimals, minor) => {
+    expect(minorOf(text, decimals)).toBe(minor);
+  });
+
   test.each([
     [0n, 2, "0.00"],
     [5n, 2, "0.05"],

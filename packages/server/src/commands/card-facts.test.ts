@@ -204,6 +204,12 @@ describe("preauth complete", () => {
     });
   });
 
+  test("at another terminal it has that one's id, device and invoice number", () => {
+    const elsewhere = { tid: "T9", deviceId: "D9", appName: "" };
+    const { fields } = beginFollowUp(request, preAuth, { ...numbers, invoiceNo: "000077" }, start, elsewhere);
+    expect(fields).toEqual({ ...begun.fields, ...elsewhere, invoiceNo: "000077" });
+  });
+
   test("a Refund at INIT has neither the approval nor the cryptogram of its Sale", () => {
     const refund = beginFollowUp({ ...request, command: "REFUND" }, { ...preAuth, command: "SALE" }, numbers, start);
     expect(refund.fields).toEqual({ ...begun.fields, approveCode: "", tc: "" });

@@ -30,7 +30,7 @@ describe("masked number", () => {
       ["two digits hidden", "41111111**1111"],
       ["digits in the middle", "4111**11**1111"],
       ["other text", "VISA 1111"],
-      ["more than any card number has", "411111****************1111"],
+      ["more than any card number has", "411111**********1111"],
       ["other marks", "411111......1111"],
     ])("%s is not", (_, text) => {
       expect(maskedNumberProblem("card.number", text)?.code).toBe("invalid_card_number");
@@ -63,16 +63,20 @@ describe("chip", () => {
     test("is taken as the POS encrypted it, and so are cryptograms, which hold no account data", () => {
       const chip = { sequenceNumber: "001", track2: ciphertext, pinBlock: "0123456789ABCDEF", emv: cryptogram };
       expect(problemsOf(chip)).toEqual([]);
-      expect(problemsOf({ emv: ciphertext })).toEqual([]);
+      expect(problemsOf({ sequenceNumber: "1", pinBlock: "0123456789ABCDEF".repeat(2), emv: ciphertext })).toEqual([]);
+      // A primitive tag's value is no tag.
+      expect(problemsOf({ emv: "5F24035A0141" })).toEqual([]);
       expect(problemsOf({})).toEqual([]);
     });
 
     test.each([
       ["a track with its separator", { track2: "4111111111111111D29122010000000000" }, "card.track2"],
       ["a track as a reader gives it", { track2: "4111111111111111=29122010000000000" }, "card.track2"],
+      ["a short track in small letters", { track2: "411111111111d2912" }, "card.track2"],
       ["a number alone", { track2: "4111111111111111" }, "card.track2"],
       ["a card number among chip data", { emv: `${cryptogram}5A084111111111111111` }, "card.emv"],
       ["a track among chip data", { emv: "57114111111111111111D29122010000000000" }, "card.emv"],
+      ["a card number inside another template", { emv: "A50A5A084111111111111111" }, "card.emv"],
       ["a card number inside a template", { emv: "700A5A084111111111111111" }, "card.emv"],
       [
         "a card number inside a long template",
@@ -84,6 +88,13 @@ describe("chip", () => {
       expect(problemsOf(chip)).toEqual([`${field} card_number_in_clear`]);
       expect(JSON.stringify(chipProblems({ token: "tok_approve", ...chip }))).not.toContain("4111");
     });
+
+    test.each(["56", "57", "5A", "5F20", "9F1F", "9F20", "9F6B"])(
+      "has no tag %s in the clear, in small letters",
+      (tag) => {
+        expect(problemsOf({ emv: `${tag}0141`.toLowerCase() })).toEqual(["card.emv card_number_in_clear"]);
+      },
+    );
 
     test("is refused where it is no hexadecimal, or has another length", () => {
       expect(problemsOf({ sequenceNumber: "0001", track2: "XY", pinBlock: "0123", emv: "9F2" })).toEqual([

@@ -207,6 +207,11 @@ describe("a full card number", () => {
     expect(JSON.stringify(problems)).not.toContain(pan);
   });
 
+  test("is none by chance in what the POS encrypted", () => {
+    const encrypted = `AA${pan}AA`;
+    expect(cardWith({ track2: encrypted, pinBlock: pan, emv: encrypted })).toEqual([]);
+  });
+
   test("is not what a device id is that the operator registered, and no other field is exempt", async () => {
     const pan15 = "378282246310005";
     const problems = requestProblems({ ...sale, deviceId: pan15, billId: pan15 }, context);
@@ -224,7 +229,7 @@ describe("the other commands", () => {
 
   test.each<CommandRequest>([
     { command: "VOID", reqId, transactionId },
-    { command: "PREAUTH_COMPLETE", reqId, transactionId, amount: "12.50" },
+    { command: "PREAUTH_COMPLETE", reqId, transactionId, amount: "12.505" },
     { command: "SETTLEMENT", reqId, tid: "T1", mid: "M1" },
     { command: "LOGON", reqId, tid: "T1", mid: "M1" },
     { command: "BATCH_UPLOAD", reqId, tid: "T1", mid: "M1" },

@@ -8,7 +8,12 @@ const ask =
   (command: ReferringCommand) =>
   (original: OriginalState, nowMs = 0, amountMinor = original.amountMinor) =>
     originalRefusal(original, { command, amountMinor, nowMs, preAuthDays });
-const refusals = { void: ask("VOID"), complete: ask("PREAUTH_COMPLETE"), reverse: ask("REVERSAL") };
+const refusals = {
+  void: ask("VOID"),
+  complete: ask("PREAUTH_COMPLETE"),
+  reverse: ask("REVERSAL"),
+  refund: ask("REFUND"),
+};
 type Verb = keyof typeof refusals;
 const successor = (command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL", state: "in_flight" | "in_doubt" | "done") => ({
   successor: { command, state },
@@ -43,6 +48,10 @@ describe("a refusal", () => {
     ["complete", "not_completable", { ...sale, command: "PREAUTH_COMPLETE" }, /is a PREAUTH_COMPLETE/],
     ["reverse", "not_reversible", { ...sale, command: "VOID" }, /is a VOID: reverse a SALE/],
     ["reverse", "not_reversible", { ...sale, command: "REVERSAL" }, /is a REVERSAL/],
+    ["reverse", "not_reversible", { ...sale, reversal: "stands" }, /refuses for good/],
+    ["refund", "not_refundable", preAuth, /is a PREAUTH: refund a SALE/],
+    ["refund", "not_settled", sale, /not settled yet: void it/],
+    ["refund", "amount_above_refundable", { ...sale, batch: "closed", refundedMinor: 1n }, /Less than that is left/],
     ["void", "owned_by_switch", { ...sale, origin: "switch" }, /void it there/],
     ["complete", "owned_by_switch", { ...preAuth, origin: "switch" }, /complete it there/],
     ["reverse", "owned_by_switch", { ...sale, origin: "switch" }, /reverse it there/],

@@ -49,6 +49,20 @@ describe("an answer", () => {
     });
   });
 
+  test.each([
+    ["10", true, { state: "SUCCESS", isoResponseCode: "00", reverse: false, approvedMinor: 5n }],
+    ["10", false, { state: "ERROR", isoResponseCode: "10", reverse: true }],
+    ["51", true, { state: "ERROR", isoResponseCode: "51", reverse: false }],
+  ])("of %s with a part of the amount, accepted if possible: %s", (responseCode, allowPartial, judged) => {
+    const answer = { ...bare, responseCode, approvedMinor: 5n };
+    const {
+      answer: _,
+      warnings: __,
+      ...verdict
+    } = judge({ kind: "answered", answer, approvals, allowPartial }, defaultSigning);
+    expect(verdict).toEqual(judged);
+  });
+
   test.each(["", "0", "000", "0 ", "\0\0", "é1"])(
     "of no code at all (%j) may be an approval: 96, and reversed",
     (code) => {

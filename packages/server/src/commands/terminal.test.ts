@@ -40,6 +40,12 @@ describe("a terminal", () => {
     expect(refusal).toMatchObject({ code: "settlement_in_progress", retryAfterS: 5 });
   });
 
+  test("refuses to settle, and only that, while it is in doubt what the acquirer settled", () => {
+    const inDoubt = { ...terminal, isSettlementInDoubt: true };
+    expect(terminalRefusal(inDoubt, { ...sale, settles: true })).toMatchObject({ code: "settlement_in_doubt" });
+    expect(terminalRefusal(inDoubt, sale)).toBeUndefined();
+  });
+
   test("refuses a second currency in one batch, naming both", () => {
     expect(terminalRefusal(terminal, { ...sale, entersBatchWith: "USD" })).toEqual({
       code: "batch_currency",
