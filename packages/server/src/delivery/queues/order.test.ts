@@ -25,6 +25,12 @@ describe("a delivery that follows others", () => {
     ],
     ["is postponed by 30 s at most", { after: id("a"), ageMs: 400_000 }, false, { kind: "postpone", delayMs: 30_000 }],
     [
+      "is postponed to the end of ten minutes at most",
+      { after: id("a"), ageMs: orderWaitMaxMs - 9_000 },
+      false,
+      { kind: "postpone", delayMs: 9_000 },
+    ],
+    [
       "leaves out of order after ten minutes",
       { after: id("a"), ageMs: orderWaitMaxMs },
       false,
@@ -42,8 +48,14 @@ describe("a delivery that follows others", () => {
 });
 
 /** An order over deliveries in memory, with timers that run on request. */
-function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], postpone: () => Promise<void>, nowMs = 0) {
+function orderOver(
+  inHand: Delivery[],
+  answers: () => readonly (Precedence | undefined)[],
+  postpone: () => Promise<void>,
+  nowMs = 0,
+) {
   const timers: (() => void)[] = [];
+  const troubles: unknown[] = [];
   const left: string[] = [];
   const postponed: string[] = [];
   const order = new DeliveryOrder({
@@ -61,33 +73,67 @@ function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], pos
       makeReady: (delivery) => void left.push(delivery.id),
       release: (delivery) => void postponed.push(delivery.id),
     },
-    onTrouble: () => undefined,
+    onTrouble: (error) => void troubles.push(error),
   });
   const runTimers = async () => {
     for (const work of timers.splice(0)) work();
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { order, left, postponed, runTimers };
+  return { order, left, postponed, troubles, runTimers };
 }
 
 describe("the order of deliveries", () => {
   const follower = { id: id("b") } as Delivery;
 
-  test("checks again when the delivery it waited for has ended", async () => {
-    const first = { id: id("a") } as Delivery;
-    let after: NotificationId | undefined = first.id;
-    const { order, left, runTimers } = orderOver(
-      [first, follower],
-      () => [{ after, ageMs: 0 }],
+  test("checks each again, once, when the delivery that they waited for has ended", async () => {
+    const [first, ...followers] = ["a", "b", "c", "d"].map((name) => ({ id: id(name) }) as Delivery);
+    let after = first?.id;
+    const { order, left, postponed, runTimers } = orderOver(
+      [first as Delivery, ...followers],
+      () => followers.map(() => ({ after, ageMs: 0 })),
       async () => undefined,
     );
-    order.check([follower]);
+    order.check(followers);
     await runTimers();
     expect(left).toEqual([]);
     after = undefined;
-    order.ended(first.id);
+    order.ended(id("a"));
+    order.ended(id("a"));
     await runTimers();
-    expect(left).toEqual(["b"]);
+    expect([left, postponed]).toEqual([["b", "c", "d"], []]);
+  });
+
+  test("says that one leaves out of order until it has left memory", async () => {
+    const inHand = [follower, { id: id("c") } as Delivery];
+    const { order, left, runTimers } = orderOver(
+      inHand,
+      () => inHand.map(({ id: own }) => ({ after: own === "b" ? id("elsewhere") : undefined, ageMs: orderWaitMaxMs })),
+      async () => undefined,
+    );
+    order.check(inHand);
+    await runTimers();
+    const outOfOrder = () => left.filter((one) => order.isOutOfOrder(id(one)));
+    // The first one is added last: each is put before those that wait.
+    expect([left, outOfOrder()]).toEqual([["c", "b"], ["b"]]);
+    order.ended(follower.id);
+    expect(outOfOrder()).toEqual([]);
+  });
+
+  test("releases what is no longer pending, and leaves alone what was released meanwhile", async () => {
+    const inHand = ["b", "c", "d", "e"].map((name) => ({ id: id(name) }) as Delivery);
+    const { order, left, postponed, runTimers } = orderOver(
+      inHand,
+      () => {
+        // Its shard was released while the statement ran.
+        inHand.splice(2, 1);
+        return [undefined, { after: undefined, ageMs: 0 }, { after: undefined, ageMs: 0 }];
+      },
+      async () => undefined,
+    );
+    order.check(inHand.slice());
+    inHand.splice(0, 1);
+    await runTimers();
+    expect([left, postponed]).toEqual([["d"], ["c"]]);
   });
 
   test("sends nothing twice because another could not be postponed", async () => {
@@ -100,7 +146,7 @@ describe("the order of deliveries", () => {
       ],
       [{ after: id("elsewhere"), ageMs: 0 }],
     ];
-    const { order, left, postponed, runTimers } = orderOver(
+    const { order, left, postponed, troubles, runTimers } = orderOver(
       [follower, blocked],
       () => answers.shift() ?? [],
       async () => {
@@ -110,7 +156,7 @@ describe("the order of deliveries", () => {
     );
     order.check([follower, blocked]);
     await runTimers();
-    expect(postponed).toEqual([]);
+    expect([postponed, troubles]).toEqual([[], [new Error("the database is away")]]);
     await runTimers();
     expect(left).toEqual(["b"]);
     expect(postponed).toEqual(["c"]);

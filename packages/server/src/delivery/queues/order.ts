@@ -74,7 +74,7 @@ export class DeliveryOrder {
   /** Checks whether these may leave. They are in memory. */
   check(deliveries: readonly Delivery[]): void {
     this.#toAsk.push(...deliveries);
-    if (this.#isAsking || this.#toAsk.length === 0) return;
+    if (this.#isAsking) return;
     this.#isAsking = true;
     this.#parts.timers.after(0, () => void this.#checkAll());
   }
