@@ -295,7 +295,9 @@ function apiOf(
       "options?: Options",
     ];
     const method = `${operation.operationId}(${parameters.join(", ")}): Promise<${answerOf(operation)}>;`;
-    return `  /** ${operation.summary}. ${operation.method} ${operation.path} */\n  ${method}`;
+    // Partners have no other description at hand.
+    const meaning = `  /** ${operation.summary}. ${operation.method} ${operation.path} */\n`;
+    return `${base === undefined ? meaning : ""}  ${method}`;
   });
   const inherited = base === undefined ? "" : ` extends ${base}<Options>`;
   return `export interface ${name}<Options>${inherited} {\n${methods.join("\n")}\n}`;

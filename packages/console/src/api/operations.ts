@@ -552,43 +552,24 @@ export type ViewLinkToMake = { minutes?: number };
 type Paged = { after?: undefined | string; limit?: undefined | number };
 
 export interface Api<Options> extends PartnerApi<Options> {
-  /** Register a partner. POST /operator/v1/partners */
   registerPartner(body: PartnerRegistration, options?: Options): Promise<NewPartner>;
-  /** List the partners, in the order of registration. GET /operator/v1/partners */
   listPartners(query?: Paged, options?: Options): Promise<{ items: Partner[]; next: string | null }>;
-  /** See the settings that a new partner gets. GET /operator/v1/partner-defaults */
   getPartnerDefaults(options?: Options): Promise<PartnerDefaults>;
-  /** Get a partner. GET /operator/v1/partners/{id} */
   getPartner(id: string, options?: Options): Promise<Partner>;
-  /** Change a partner's settings. PATCH /operator/v1/partners/{id} */
   changePartner(id: string, body: PartnerPatch, options?: Options): Promise<Partner>;
-  /** Pause deliveries to a partner. POST /operator/v1/partners/{id}/pause */
   pausePartner(id: string, options?: Options): Promise<Partner>;
-  /** Resume deliveries to a partner. POST /operator/v1/partners/{id}/resume */
   resumePartner(id: string, options?: Options): Promise<Partner>;
-  /** Register or change a terminal. PUT /operator/v1/partners/{id}/terminals/{tid} */
   putTerminal(id: string, tid: string, body: TerminalRegistration, options?: Options): Promise<Terminal>;
-  /** Release a terminal, so that it belongs to no partner. DELETE /operator/v1/partners/{id}/terminals/{tid} */
   removeTerminal(id: string, tid: string, options?: Options): Promise<Terminal>;
-  /** Find terminals of all partners. GET /operator/v1/terminals */
   findTerminals(query: { q: string }, options?: Options): Promise<{ items: FoundTerminal[] }>;
-  /** List a partner's terminals. GET /operator/v1/partners/{id}/terminals */
   listTerminals(id: string, query?: Paged, options?: Options): Promise<{ items: Terminal[]; next: string | null }>;
-  /** List the registered acquirers, in the order of their names, and the one of the settings. GET /operator/v1/acquirers */
   listAcquirers(options?: Options): Promise<AcquirerList>;
-  /** List the first 500 terminals of a registered acquirer. GET /operator/v1/acquirers/{name}/terminals */
   listAcquirerTerminals(name: string, options?: Options): Promise<AcquirerTerminals>;
-  /** Make another API key of a partner, which may do what its scopes say. POST /operator/v1/partners/{id}/api-keys */
   addApiKey(id: string, body: PartnerApiKeyToMake, options?: Options): Promise<NewApiKey>;
-  /** Revoke an API key of a partner. POST /operator/v1/partners/{id}/api-keys/{keyId}/revoke */
   revokeApiKey(id: string, keyId: string, options?: Options): Promise<{ id: string }>;
-  /** Replace a key. POST /operator/v1/partners/{id}/keys/rotate */
   rotateKey(id: string, body: Rotation, options?: Options): Promise<RotatedKey>;
-  /** Make a link that shows a partner's pages for up to an hour, read only. POST /operator/v1/partners/{id}/view-links */
   makeViewLink(id: string, body: ViewLinkToMake, options?: Options): Promise<ViewLink>;
-  /** Revoke a link that shows a partner's pages. POST /operator/v1/partners/{id}/view-links/{linkId}/revoke */
   revokeViewLink(id: string, linkId: string, options?: Options): Promise<{ id: string }>;
-  /** Search notifications. GET /operator/v1/notifications */
   searchNotifications(
     query?: Paged & {
       partner?: undefined | string;
@@ -611,19 +592,14 @@ export interface Api<Options> extends PartnerApi<Options> {
     },
     options?: Options,
   ): Promise<NotificationSearch>;
-  /** Get a notification with its attempts and events. GET /operator/v1/notifications/{id} */
   inspectNotification(id: string, options?: Options): Promise<InspectedNotification>;
-  /** Read a notification's IPN, and how it is signed and encrypted. GET /operator/v1/notifications/{id}/content */
   readNotification(id: string, options?: Options): Promise<ExplainedNotification>;
-  /** Get a notification's history, signed. GET /operator/v1/notifications/{id}/proof */
   proveDelivery(id: string, options?: Options): Promise<ProofOfDelivery>;
-  /** Redeliver a notification. POST /operator/v1/notifications/{id}/redeliver */
   redeliverAnyNotification(
     id: string,
     body?: { to?: "original" | "registered" },
     options?: Options,
   ): Promise<RedeliveredNotification>;
-  /** Redeliver many notifications. POST /operator/v1/redeliveries */
   redeliver(
     body: Redeliveries,
     options?: Options,
@@ -635,18 +611,13 @@ export interface Api<Options> extends PartnerApi<Options> {
     ids: string[];
     selection: { commands: Record<string, number>; oldestAt: string | null; urls: (string | null)[] };
   }>;
-  /** See how much of a redelivery is delivered. GET /operator/v1/redeliveries/{id} */
   getRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
-  /** Send a test notification to a partner. POST /operator/v1/partners/{id}/test-notification */
   sendPartnerTestNotification(id: string, options?: Options): Promise<Notification>;
-  /** See which endpoints failed. GET /operator/v1/endpoints */
   searchEndpoints(
     query?: Paged & { partner?: undefined | string; state?: undefined | "closed" | "open" | "gone" },
     options?: Options,
   ): Promise<EndpointPage>;
-  /** Close an endpoint's circuit. POST /operator/v1/endpoints/{id}/close */
   closePartnersEndpoint(id: string, body?: EndpointClosing, options?: Options): Promise<Endpoint>;
-  /** Search transactions. GET /operator/v1/transactions */
   searchTransactions(
     query?: Paged & {
       partner?: undefined | string;
@@ -656,54 +627,37 @@ export interface Api<Options> extends PartnerApi<Options> {
     },
     options?: Options,
   ): Promise<TransactionsPage>;
-  /** Search batches. GET /operator/v1/batches */
   searchBatches(
     query?: Paged & { partner?: undefined | string; state?: undefined | "CLOSED" },
     options?: Options,
   ): Promise<BatchesPage>;
-  /** See one batch. GET /operator/v1/batches/{id} */
   inspectBatch(id: string, options?: Options): Promise<BatchRecord>;
-  /** List settlements in progress. GET /operator/v1/settlements */
   searchSettlements(
     query?: Paged & { partner?: undefined | string; state?: undefined | "waiting" | "sending" | "uploading" },
     options?: Options,
   ): Promise<SettlementsPage>;
-  /** Search reversals. GET /operator/v1/reversals */
   searchReversals(
     query?: Paged & { partner?: undefined | string; state?: undefined | "PENDING" | "DONE" | "PARKED" | "STANDS" },
     options?: Options,
   ): Promise<ReversalsPage>;
-  /** See one reversal. GET /operator/v1/reversals/{id} */
   inspectReversal(id: string, options?: Options): Promise<ReversalRecord>;
-  /** Search events. GET /operator/v1/events */
   searchEvents(
     query?: Paged & { partner?: undefined | string; state?: undefined | string; subject?: undefined | string },
     options?: Options,
   ): Promise<EventsPage>;
-  /** See one settlement, under way or ended, with the totals of both sides. GET /operator/v1/settlements/{id} */
   inspectSettlement(id: string, options?: Options): Promise<SettlementDetail>;
-  /** See what each merchant sold in a period. GET /operator/v1/merchants */
   getMerchantTotals(
     query: { partner?: undefined | string; from: string; to: string },
     options?: Options,
   ): Promise<MerchantTotalsList>;
-  /** See a transaction with those that it changes, and those that change it. GET /operator/v1/transactions/{id}/chain */
   getChain(id: string, options?: Options): Promise<{ items: LinkedTransaction[] }>;
-  /** Send a parked Reversal again, or with a reason one that is done. POST /operator/v1/reversals/{id}/retry */
   retryReversal(id: string, body: ReversalRetry, options?: Options): Promise<ReversalRecord>;
-  /** End a parked Reversal manually: the acquirer confirmed that nothing is charged. POST /operator/v1/reversals/{id}/resolve */
   resolveReversal(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
-  /** End a parked Reversal manually: the acquirer has the transaction in its books, and refuses for good to undo it. POST /operator/v1/reversals/{id}/stands */
   letReversalStand(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
-  /** End a settlement that the acquirer does not answer: its batch is open again. POST /operator/v1/settlements/{id}/abort */
   abortSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
-  /** Reopen a batch that the acquirer settled after the abort, and that has changed since. POST /operator/v1/settlements/{id}/resolve */
   resolveSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
-  /** List clearing files. GET /operator/v1/clearing-files */
   listClearingFiles(query?: Paged & { acquirer?: undefined | string }, options?: Options): Promise<ClearingFilePage>;
-  /** See how a clearing file compares with the ledger. GET /operator/v1/clearing-files/{id} */
   inspectClearingFile(id: string, options?: Options): Promise<ClearingFile>;
-  /** Search what differs between clearing files and the ledger. GET /operator/v1/clearing-exceptions */
   searchClearingExceptions(
     query?: Paged & {
       state?: undefined | "open" | "resolved";
@@ -713,15 +667,10 @@ export interface Api<Options> extends PartnerApi<Options> {
     },
     options?: Options,
   ): Promise<ClearingExceptionPage>;
-  /** Mark an exception as worked off. POST /operator/v1/clearing-exceptions/{id}/resolve */
   resolveClearingException(id: string, body: Reason, options?: Options): Promise<ClearingException>;
-  /** Add an operator. POST /operator/v1/operators */
   addOperator(body: OperatorToAdd, options?: Options): Promise<NewOperator>;
-  /** List the operators, in the order in which they were added. GET /operator/v1/operators */
   listOperators(options?: Options): Promise<{ items: Operator[] }>;
-  /** Revoke an operator's token. POST /operator/v1/operators/{id}/revoke */
   revokeOperator(id: string, options?: Options): Promise<Operator>;
-  /** See who did what. GET /operator/v1/audit */
   searchAudit(
     query?: Paged & {
       actor?: undefined | string;
@@ -734,43 +683,26 @@ export interface Api<Options> extends PartnerApi<Options> {
     },
     options?: Options,
   ): Promise<AuditPage>;
-  /** See whether keys take two admins. GET /operator/v1/two-admin-rule */
   getTwoAdminRule(options?: Options): Promise<TwoAdminRule>;
-  /** Change the rule; once it asks for two admins, they do it together. PUT /operator/v1/two-admin-rule */
   changeTwoAdminRule(body: { minutes: number; proposal?: string }, options?: Options): Promise<TwoAdminRule>;
-  /** Propose to change the rule. POST /operator/v1/two-admin-rule/propose */
   proposeTwoAdminRule(body: { minutes: number }, options?: Options): Promise<Proposal>;
-  /** List what can be confirmed, in the order in which it was proposed. GET /operator/v1/proposals */
   listProposals(options?: Options): Promise<{ items: Proposal[] }>;
-  /** Withdraw a proposal, your own or another's. POST /operator/v1/proposals/{id}/withdraw */
   withdrawProposal(id: string, options?: Options): Promise<Proposal>;
-  /** Get the state of deliveries, and the backlog. GET /operator/v1/overview */
   getOverview(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Overview>;
-  /** Get the statistics of deliveries to a partner. GET /operator/v1/partners/{id}/figures */
   getPartnerFigures(
     id: string,
     query?: { span?: undefined | "hour" | "day" | "week" },
     options?: Options,
   ): Promise<Figures>;
-  /** See when the certificates of a partner's callbacks end. GET /operator/v1/partners/{id}/certificates */
   getPartnerCertificates(id: string, options?: Options): Promise<EndpointCertificates>;
-  /** See which version of its encryption key a partner accepts. GET /operator/v1/partners/{id}/key-use */
   getKeyUse(id: string, options?: Options): Promise<KeyUse>;
-  /** Test a partner's endpoint with notifications that it must accept or refuse. POST /operator/v1/partners/{id}/certify */
   certifyPartner(id: string, body: Certify, options?: Options): Promise<Certification>;
-  /** See the settings, with their sources and defaults. GET /operator/v1/settings */
   listSettings(options?: Options): Promise<Settings>;
-  /** See what arrived at the sandbox partner's receiver. GET /operator/v1/sandbox/receiver */
   getSandboxReceiver(options?: Options): Promise<SandboxReceiver>;
-  /** Make the sandbox partner's receiver fail, hang, refuse or reject. PUT /operator/v1/sandbox/receiver */
   setSandboxReceiver(body: SandboxReceiverMode, options?: Options): Promise<SandboxReceiver>;
-  /** Run a command of the sandbox's partner. POST /operator/v1/sandbox/commands */
   runSandboxCommand(body: CommandRequest, options?: Options): Promise<Transaction>;
-  /** Sign in to the console. POST /console/session */
   signIn(body?: SignIn, options?: Options): Promise<Session>;
-  /** See who is signed in, and stay signed in. GET /console/session */
   getSession(options?: Options): Promise<Session>;
-  /** Sign out of the console. DELETE /console/session */
   signOut(options?: Options): Promise<null>;
 }
 
