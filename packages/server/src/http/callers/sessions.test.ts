@@ -29,6 +29,10 @@ async function signIn(token: string) {
   return { status, body, cookie, pair: cookie.split(";")[0] ?? "", csrf: String(body["csrf"]) };
 }
 
+const see = (cookie: string) => service.call("GET", "/console/session", { key: null, headers: { cookie } });
+const signOut = (headers: Record<string, string>) => service.call("DELETE", "/console/session", { key: null, headers });
+const headersOf = ({ pair, csrf }: Awaited<ReturnType<typeof signIn>>) => ({ cookie: pair, "paybell-csrf": csrf });
+
 describe("a session", () => {
   test("replaces an operator's token, in a cookie that no script reads and no other site sends", async () => {
     const { status, body, cookie, pair } = await signIn(operatorToken);
@@ -37,11 +41,8 @@ describe("a session", () => {
     expect(cookie).toMatch(/; HttpOnly/);
     expect(cookie).toMatch(/; SameSite=Strict/);
     expect(cookie).not.toContain(operatorToken);
-    const { status: read } = await service.call("GET", "/operator/v1/partners", {
-      key: null,
-      headers: { cookie: pair },
-    });
-    expect(read).toBe(200);
+    const headers = { cookie: pair };
+    expect((await service.call("GET", "/operator/v1/partners", { key: null, headers })).status).toBe(200);
   });
 
   test("is sent over HTTPS only, except on this machine", async () => {
@@ -71,13 +72,11 @@ describe("a session", () => {
     expect((await pause({ cookie: pair })).body).toMatchObject({ status: 403, code: "csrf" });
     expect((await pause({ cookie: pair, "paybell-csrf": `${csrf}x` })).body).toMatchObject({ code: "csrf" });
     expect((await pause({ cookie: pair, "paybell-csrf": csrf })).status).toBe(200);
-    const signOut = await service.call("DELETE", "/console/session", { key: null, headers: { cookie: pair } });
-    expect(signOut.body).toMatchObject({ code: "csrf" });
+    expect((await signOut({ cookie: pair })).body).toMatchObject({ code: "csrf" });
   });
 
   test("ends with its time, and with a changed cookie", async () => {
     const { pair } = await signIn(operatorToken);
-    const see = (cookie: string) => service.call("GET", "/console/session", { key: null, headers: { cookie } });
     expect((await see(pair)).status).toBe(200);
     expect((await see(`${pair.slice(0, -3)}AAA`)).status).toBe(401);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2 * 3_600_000 + 1_000 });
@@ -90,15 +89,12 @@ describe("a session", () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     for (let hours = 1; hours <= 12; hours += 1) {
       vi.setSystemTime(beganMs + hours * 3_600_000 - 1_000);
-      const { status, headers } = await service.call("GET", "/console/session", {
-        key: null,
-        headers: { cookie: pair },
-      });
+      const { status, headers } = await see(pair);
       expect(status).toBe(200);
       pair = headers.get("set-cookie")?.split(";")[0] ?? "";
     }
     vi.setSystemTime(beganMs + 12 * 3_600_000 + 1_000);
-    expect((await service.call("GET", "/console/session", { key: null, headers: { cookie: pair } })).status).toBe(401);
+    expect((await see(pair)).status).toBe(401);
   });
 
   test("is not given for a wrong token, nor for none", async () => {
@@ -109,21 +105,17 @@ describe("a session", () => {
   });
 
   test("is forgotten by the browser at the sign-out", async () => {
-    const { pair, csrf } = await signIn(operatorToken);
-    const headers = { cookie: pair, "paybell-csrf": csrf };
-    const { status, headers: answered } = await service.call("DELETE", "/console/session", { key: null, headers });
+    const { status, headers } = await signOut(headersOf(await signIn(operatorToken)));
     expect(status).toBe(204);
-    expect(answered.get("set-cookie")).toContain("Max-Age=0");
+    expect(headers.get("set-cookie")).toContain("Max-Age=0");
   });
 
   test("ends at the sign-out for a copy of its cookie, too, and no other session of its token does", async () => {
-    const [{ pair, csrf }, other] = [await signIn(operatorToken), await signIn(operatorToken)];
-    const see = (cookie: string) => service.call("GET", "/console/session", { key: null, headers: { cookie } });
+    const [own, other] = [await signIn(operatorToken), await signIn(operatorToken)];
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
-    const renewed = (await see(pair)).headers.get("set-cookie")?.split(";")[0] ?? "";
-    const headers = { cookie: pair, "paybell-csrf": csrf };
-    await service.call("DELETE", "/console/session", { key: null, headers });
-    expect([(await see(pair)).status, (await see(renewed)).status]).toEqual([401, 401]);
+    const renewed = (await see(own.pair)).headers.get("set-cookie")?.split(";")[0] ?? "";
+    await signOut(headersOf(own));
+    expect([(await see(own.pair)).status, (await see(renewed)).status]).toEqual([401, 401]);
     expect((await see(other.pair)).status).toBe(200);
     // The copy that was renewed would last an hour longer.
     vi.setSystemTime(Date.now() + 1.5 * 3_600_000);
@@ -141,10 +133,7 @@ describe("the audit", () => {
   test("has each sign-in and sign-out by token: who, as what, from where, and no token", async () => {
     const operator = await signIn(operatorToken);
     const partner = await signIn(apiKey);
-    for (const { pair, csrf } of [partner, operator]) {
-      const headers = { cookie: pair, "paybell-csrf": csrf };
-      await service.call("DELETE", "/console/session", { key: null, headers });
-    }
+    for (const one of [partner, operator]) await signOut(headersOf(one));
     const who = {
       operator: { actor: "bootstrap", role: "admin", tokenId: "bootstrap", address },
       partner: { actor: `partner ${service.partner.id}`, role: "partner", tokenId: service.keyId, address },
@@ -160,10 +149,8 @@ describe("the audit", () => {
   });
 
   test("has a sign-out once, and none of nobody", async () => {
-    const { pair, csrf } = await signIn(operatorToken);
-    const headers = { cookie: pair, "paybell-csrf": csrf };
-    for (const sent of [headers, headers, {}])
-      await service.call("DELETE", "/console/session", { key: null, headers: sent });
+    const headers = headersOf(await signIn(operatorToken));
+    for (const sent of [headers, headers, {}]) await signOut(sent);
     expect((await entries()).map(({ action }) => action)).toEqual(["signOut", "signIn"]);
   });
 
@@ -206,13 +193,12 @@ describe("the audit", () => {
   });
 
   test("that cannot be written lets nobody sign in, and keeps nobody from signing out", async () => {
-    const { pair, csrf } = await signIn(operatorToken);
+    const own = await signIn(operatorToken);
     service.audit.recordsMax = 0;
     expect((await signIn(operatorToken)).status).toBe(500);
     expect((await signIn("pbo_wrong")).status).toBe(401);
-    const headers = { cookie: pair, "paybell-csrf": csrf };
-    expect((await service.call("DELETE", "/console/session", { key: null, headers })).status).toBe(204);
-    expect((await service.call("GET", "/console/session", { key: null, headers })).status).toBe(401);
+    expect((await signOut(headersOf(own))).status).toBe(204);
+    expect((await see(own.pair)).status).toBe(401);
     expect(service.logged).toContain("could not be audited");
   });
 });

@@ -66,6 +66,13 @@ class Browser {
   }
 }
 
+/** A browser that was led to the provider and back. */
+async function signedIn(): Promise<Browser> {
+  const browser = new Browser();
+  await browser.go("/console/sign-in");
+  return browser;
+}
+
 const isCallback = (url: URL) => url.pathname === "/console/sign-in/callback";
 const whoIs = (browser: Browser) => service.call("GET", "/console/session", { key: null, headers: browser.session });
 const audited = async (action: string) => service.audit.search({ action, limit: 10 });
@@ -105,8 +112,7 @@ describe("a sign-in by OpenID", () => {
   });
 
   test("keeps the session's cookie Strict, and the attempt's Lax, short and away from everything else", async () => {
-    const browser = new Browser();
-    await browser.go("/console/sign-in");
+    const browser = await signedIn();
     const [attempt = "", session = ""] = ["paybell_all_sign_in=", "paybell_all="].map((name) =>
       browser.seen.find((line) => line.startsWith(name) && !/Max-Age=0/.test(line)),
     );
@@ -125,16 +131,14 @@ describe("a sign-in by OpenID", () => {
       ["admin", "admin"],
     ] as const) {
       provider.person = { sub: "ada", name: "Ada", roles: roles as readonly string[] };
-      const browser = new Browser();
-      await browser.go("/console/sign-in");
+      const browser = await signedIn();
       expect((await whoIs(browser)).body).toMatchObject({ role });
     }
   });
 
   test("believes the signed ID token more than the userinfo endpoint", async () => {
     provider.wrong = { roles: ["support"] };
-    const browser = new Browser();
-    await browser.go("/console/sign-in");
+    const browser = await signedIn();
     expect((await whoIs(browser)).body).toMatchObject({ name: "Ada (OIDC)", role: "viewer" });
   });
 
@@ -143,14 +147,12 @@ describe("a sign-in by OpenID", () => {
     const env = { ...environment(), PAYBELL_OIDC_ROLE_CLAIM: "realm_access.roles" };
     service = await new HttpTestService({ env }).listen(Number(new URL(consoleUrl).port));
     provider.wrong = { realm_access: { roles: ["none", "admin"] } };
-    const browser = new Browser();
-    await browser.go("/console/sign-in");
+    const browser = await signedIn();
     expect((await whoIs(browser)).body).toMatchObject({ role: "admin" });
   });
 
   test("ends at the sign-out for a copy of its cookie, too", async () => {
-    const browser = new Browser();
-    await browser.go("/console/sign-in");
+    const browser = await signedIn();
     const { body } = await whoIs(browser);
     const headers = { ...browser.session, "paybell-csrf": String(body["csrf"]) };
     expect((await service.call("DELETE", "/console/session", { key: null, headers })).status).toBe(204);
@@ -164,16 +166,14 @@ describe("a sign-in by OpenID", () => {
     "names nobody else: the provider says %s",
     async (name) => {
       provider.person = { sub: "ada", name, roles: ["admin"] };
-      const browser = new Browser();
-      await browser.go("/console/sign-in");
+      const browser = await signedIn();
       expect((await whoIs(browser)).body).toMatchObject({ name: `${name} (OIDC)` });
       expect(await audited("signIn")).toMatchObject([{ actor: `${name} (OIDC)`, subject: `${provider.issuer} ada` }]);
     },
   );
 
   test("ends after twelve hours, and when an admin revokes it", async () => {
-    const browser = new Browser();
-    await browser.go("/console/sign-in");
+    const browser = await signedIn();
     const { body } = await service.call("GET", "/operator/v1/operators");
     const [operator] = body["items"] as { id: string; subject: string; createdAt: string; expiresAt: string }[];
     expect(operator?.subject).toBe(`${provider.issuer} ada`);
@@ -210,8 +210,7 @@ describe("where two admins are needed", () => {
 
   async function byOidc(sub: string, name: string) {
     provider.person = { sub, name, roles: ["admin"] };
-    const browser = new Browser();
-    await browser.go("/console/sign-in");
+    const browser = await signedIn();
     const { body } = await whoIs(browser);
     const headers = { ...browser.session, "paybell-csrf": String(body["csrf"]) };
     return (to: string, json: object) => service.call("POST", to, { key: null, headers, json });
@@ -258,27 +257,22 @@ describe("a sign-in by OpenID is refused, and audited", () => {
     return entry;
   }
 
-  test.each([
-    ["a nonce of another attempt", { nonce: "another" }],
-    ["another audience", { aud: "another-client" }],
-    ["another issuer", { iss: "https://evil.example" }],
-    ["a token that has expired", { exp: Math.floor(Date.now() / 1_000) - 60 }],
-  ])("with %s", async (_, wrong) => {
-    provider.wrong = wrong;
+  test.each<readonly [how: string, wrong: Partial<TestProvider>, reason: string]>([
+    ["with a nonce of another attempt", { wrong: { nonce: "another" } }, "not_verified"],
+    ["with another audience", { wrong: { aud: "another-client" } }, "not_verified"],
+    ["with another issuer", { wrong: { iss: "https://evil.example" } }, "not_verified"],
+    ["with a token that has expired", { wrong: { exp: Math.floor(Date.now() / 1_000) - 60 } }, "not_verified"],
+    ["with a signature by a key that the provider does not have", { forged: true }, "not_verified"],
+    ["with what the userinfo endpoint says of somebody else", { wrongUserInfo: { sub: "grace" } }, "not_verified"],
+    ["if the person does not agree", { agrees: false }, "cancelled"],
+    ...[undefined, "", "a\nb", "x".repeat(101), "\u202eada", "a\u2066b"].map((name) => {
+      const person = { sub: "eve", roles: ["admin"], ...(name !== undefined && { name }) };
+      return [`without a name that can be shown: ${JSON.stringify(name)}`, { person }, "no_name"] as const;
+    }),
+  ])("%s", async (_, wrong, reason) => {
+    Object.assign(provider, wrong);
     const browser = new Browser();
-    await refused(() => browser.go("/console/sign-in"), "not_verified", browser);
-  });
-
-  test("with a signature by a key that the provider does not have", async () => {
-    provider.forged = true;
-    const browser = new Browser();
-    await refused(() => browser.go("/console/sign-in"), "not_verified", browser);
-  });
-
-  test("with what the userinfo endpoint says of somebody else", async () => {
-    provider.wrongUserInfo = { sub: "grace" };
-    const browser = new Browser();
-    await refused(() => browser.go("/console/sign-in"), "not_verified", browser);
+    await refused(() => browser.go("/console/sign-in"), reason, browser);
   });
 
   test("with a state of another attempt", async () => {
@@ -308,21 +302,6 @@ describe("a sign-in by OpenID is refused, and audited", () => {
     const browser = new Browser();
     const entry = await refused(() => browser.go("/console/sign-in"), "no_role", browser);
     expect(entry?.subject).toBe(`${provider.issuer} eve`);
-  });
-
-  test.each([undefined, "", "a\nb", "x".repeat(101), "\u202eada", "a\u2066b"])(
-    "without a name that can be shown: %j",
-    async (name) => {
-      provider.person = { sub: "eve", roles: ["admin"], ...(name !== undefined && { name }) };
-      const browser = new Browser();
-      await refused(() => browser.go("/console/sign-in"), "no_name", browser);
-    },
-  );
-
-  test("if the person does not agree", async () => {
-    provider.agrees = false;
-    const browser = new Browser();
-    await refused(() => browser.go("/console/sign-in"), "cancelled", browser);
   });
 
   test("with only the first refusals of a minute in the audit", async () => {

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ServiceError } from "../../errors.ts";
-import { newId } from "../../ids.ts";
-import { type NotificationDetail, type NotificationSummary, unknownSubject } from "../../notifications/view.ts";
+import type { NotificationDetail, NotificationSummary } from "../../notifications/view.ts";
 import { apiKey, HttpTestService, otherApiKey } from "../service.fixture.ts";
 import { detailSchema, pulledSchema, searchSchema } from "./notifications.ts";
 import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
@@ -246,42 +245,17 @@ describe("the operator's notifications", () => {
 
 type Attempt = NotificationDetail["attempts"][number];
 
-function seen(attempt: Partial<Attempt>): Attempt {
-  const recorded: Attempt = {
-    attemptNo: 1,
-    startedAt: "2026-01-31T00:00:00.000Z",
-    durationMs: 3,
+/** A failed attempt as its partner sees it. */
+function seen(attempt: Partial<Attempt>): Attempt | undefined {
+  const recorded = {
     url: "https://db.internal/ipn",
     address: "10.20.30.40",
     httpStatus: null,
-    reason: null,
-    detail: null,
     answer: null,
-    keyId: null,
-    instanceId: newId(),
     ...attempt,
   };
-  const detail: NotificationDetail = {
-    id: newId(),
-    partnerId: newId(),
-    transactionId: null,
-    command: "SALE",
-    kind: "card",
-    state: "pending",
-    waiting: null,
-    schedule: null,
-    partnerName: "Shop",
-    attemptsMade: 1,
-    nextAttemptAt: null,
-    lastReason: null,
-    lastHttpStatus: null,
-    createdAt: "2026-01-31T00:00:00.000Z",
-    outcomeAt: null,
-    callBackUrl: null,
-    subject: unknownSubject,
-    attempts: [recorded],
-  };
-  return asItsPartnerSees(detail).attempts[0] ?? recorded;
+  const detail = { lastReason: null, waiting: null, attempts: [recorded] } as unknown as NotificationDetail;
+  return asItsPartnerSees(detail).attempts[0];
 }
 
 test.each([
@@ -293,8 +267,7 @@ test.each([
   "a partner sees that an attempt failed by %s, and no address that the operator looked up",
   (reason, detail) => {
     const attempt = seen({ reason, detail });
-    expect(attempt.reason).toBe(reason);
-    expect(attempt.detail).not.toBe("");
+    expect(attempt).toMatchObject({ reason, detail: expect.stringMatching(/\S/) });
     expect(JSON.stringify(attempt)).not.toMatch(/\d+\.\d+\.\d+\.\d+/);
   },
 );
@@ -302,7 +275,7 @@ test.each([
 test("a partner cannot tell a name that does not resolve from one whose address is refused", () => {
   const refused = seen({ reason: "address_refused", detail: "db.internal: 10.20.30.40 is a private address." });
   const unknown = seen({ reason: "dns", detail: "db.internal cannot be resolved: ENOTFOUND by 10.0.0.2." });
-  expect({ ...unknown, instanceId: "" }).toEqual({ ...refused, instanceId: "" });
+  expect(unknown).toEqual(refused);
   const circuit = { because: "circuit", since: null, endpointId: null, target: null, reason: "dns", after: null };
   const listed = summaryForPartner({ lastReason: "dns", waiting: circuit } as NotificationSummary);
   expect(listed).toMatchObject({ lastReason: "address_refused", waiting: { reason: "address_refused" } });
@@ -312,7 +285,7 @@ test("a partner cannot tell a name that does not resolve from one whose address 
 
 test("the partner sees what its own server did", () => {
   const detail = "certificate has expired (CERT_HAS_EXPIRED).";
-  expect(seen({ reason: "tls", detail }).detail).toBe(detail);
+  expect(seen({ reason: "tls", detail })?.detail).toBe(detail);
   expect(seen({ httpStatus: 500, reason: "status", detail: "Answered 500.", answer: "oh no" })).toMatchObject({
     httpStatus: 500,
     detail: "Answered 500.",

@@ -96,14 +96,6 @@ describe("an operator", () => {
       expect((await service.call("POST", `/operator/v1/operators/${id}/revoke`)).status).toBe(404);
     }
   });
-
-  test("whose token is used at the partner API learns it from the answer", async () => {
-    const { token } = await added("admin");
-    expect(await service.call("GET", "/v1/self", { key: token })).toMatchObject({
-      status: 401,
-      body: { detail: expect.stringContaining("operator's token") },
-    });
-  });
 });
 
 describe("the audit", () => {
