@@ -62,6 +62,24 @@ describe("a replay", () => {
     expect(await violationsOf(page)).toEqual([]);
   });
 
+  test("whose page is left stops after its step, and says before that it will", async () => {
+    const partner = await withParked("left", 3);
+    const page = await browser.open(`/parked?partner=${partner.id}`);
+    const { go, limits } = await holdSteps(page, "/operator/v1/redeliveries");
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await page.getByRole("button", { name: "Send 3 again" }).click();
+    await page.getByText("1 of 3 due again").waitFor();
+    await page.getByText("It stops when you leave this page.").waitFor();
+    await page.getByRole("link", { name: "Overview" }).first().click();
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    const second = page.waitForResponse("**/operator/v1/redeliveries");
+    go();
+    await (await second).finished();
+    // A third step would begin before this question is asked.
+    await page.evaluate(() => fetch("/console/session").then((answer) => answer.text()));
+    expect(limits).toHaveLength(2);
+  });
+
   test("by a reason counts what the list shows, whatever else is parked", async () => {
     const partner = await withParked("by-reason", 1);
     const nobody = new URL(partner.server.url);
@@ -311,13 +329,6 @@ test("an operator pauses and resumes a partner, closes a circuit, and revokes a 
   const statusOf = async (token: unknown) =>
     (await service.operator("GET", "/operator/v1/partners", undefined, String(token))).status;
   await expect.poll(() => statusOf(body["token"])).toBe(401);
-});
-
-test("acquirers are listed with their state, and what they have left in doubt", async () => {
-  const page = await browser.open("/acquirers");
-  await page.getByText("Can be asked").waitFor();
-  await page.getByText("No acquirer is registered in addition").waitFor();
-  expect(await violationsInBothSchemes(page)).toEqual([]);
 });
 
 test("what strangers write is text on every page: nothing of it runs, and the policy is not broken", async () => {

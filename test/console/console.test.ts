@@ -208,6 +208,7 @@ describe("a page", () => {
     "/money?tab=settlements",
     "/clearing",
     "/clearing?tab=files",
+    "/acquirers",
     "/try",
     "/operators",
     "/nowhere",

@@ -146,35 +146,6 @@ test("two people who change different settings of a partner do not undo each oth
   expect((await saved).postDataJSON()).toEqual({ maxPerSecond: 7 });
 });
 
-test("a replay whose page is left stops after its step, and says before that it will", async () => {
-  const partner = await service.register({ name: "Left", retry: [1] });
-  partner.server.answersAlways(500);
-  for (let nth = 0; nth < 3; nth += 1) await partner.notify(sale(), "parked");
-  partner.server.answersAlways(204);
-  const page = await browser.open(`/parked?partner=${partner.id}`);
-  const held = Promise.withResolvers<void>();
-  let steps = 0;
-  await page.route("**/operator/v1/redeliveries", async (route) => {
-    const body = route.request().postDataJSON() as { dryRun?: boolean };
-    if (body.dryRun === true) return await route.continue();
-    steps += 1;
-    if (steps === 2) await held.promise;
-    return await route.continue({ postData: JSON.stringify({ ...body, limit: 1 }) });
-  });
-  await page.getByRole("button", { name: "Count them first" }).click();
-  await page.getByRole("button", { name: "Send 3 again" }).click();
-  await page.getByText("1 of 3 due again").waitFor();
-  await page.getByText("It stops when you leave this page.").waitFor();
-  await page.getByRole("link", { name: "Overview" }).first().click();
-  await page.getByRole("heading", { name: "Overview" }).waitFor();
-  const second = page.waitForResponse("**/operator/v1/redeliveries");
-  held.resolve();
-  await (await second).finished();
-  // A third step would begin before this question is asked.
-  await page.evaluate(() => fetch("/console/session").then((answer) => answer.text()));
-  expect(steps).toBe(2);
-});
-
 describe("the proof of a delivery", () => {
   test("is saved as a file, and a refusal is shown instead of saved", async () => {
     const id = await delivered(await service.register({ name: "Disputed" }));
