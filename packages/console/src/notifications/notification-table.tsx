@@ -79,7 +79,7 @@ function Result({ item }: { readonly item: ListedNotification }) {
     <>
       {item.command.replace("_", "-")}{" "}
       {result !== undefined && (
-        <span className="result" data-good={result.isGood} title={result.meaning}>
+        <span className="result" data-tone={result.isGood ? "quiet" : "bad"} title={result.meaning}>
           {result.word}
         </span>
       )}

@@ -155,13 +155,13 @@ export function Schedule({ one }: { readonly one: NotificationDetail }) {
     <ol className="schedule" aria-label="Retry schedule">
       {made.length > shownBefore && <li className="gap">{made.length - shownBefore} earlier</li>}
       {made.slice(-shownBefore).map((attempt) => (
-        <li key={attempt.startedAt} data-step={attempt.reason === null ? "good" : "bad"}>
+        <li key={attempt.startedAt} data-tone={attempt.reason === null ? "good" : "bad"}>
           {attempt.reason === null ? <IconCircleCheck size={16} aria-hidden /> : <IconCircleX size={16} aria-hidden />}
           <strong title={failureInWords(attempt)}>{attempt.httpStatus ?? attempt.reason?.replaceAll("_", " ")}</strong>
           <span>{clockTime(Date.parse(attempt.startedAt), now)}</span>
         </li>
       ))}
-      <li data-step="next" aria-current="step">
+      <li data-tone="wait" aria-current="step">
         <IconCircle size={16} aria-hidden />
         <strong>Next try</strong>
         <span>{nextMs <= now ? "now" : `in ${duration(nextMs - now)}`}</span>
@@ -173,7 +173,7 @@ export function Schedule({ one }: { readonly one: NotificationDetail }) {
         </li>
       ))}
       {later.length > coming && <li className="gap">{later.length - coming} more</li>}
-      <li data-step="end">
+      <li data-tone="bad">
         <IconParking size={16} aria-hidden />
         <strong>Parked</strong>
         <span>{clockTime(Date.parse(schedule.endsAt), now)}</span>

@@ -13,6 +13,7 @@ const syncKey = "deliveries";
 type Span = Figures["span"];
 type Series = "accepted" | "failed" | "parked";
 const names: Readonly<Record<Series, string>> = { accepted: "Delivered", failed: "Failed attempts", parked: "Parked" };
+const tones = { accepted: undefined, failed: "wait", parked: "bad" } as const;
 
 interface Shown {
   readonly points: Figures["points"];
@@ -34,7 +35,7 @@ export default function Chart(shown: Shown) {
     <div role="img" aria-label={words}>
       <div className="legend" aria-hidden>
         {(Object.keys(names) as Series[]).map((name) => (
-          <span key={name} data-line={name}>
+          <span key={name} data-tone={tones[name]}>
             {names[name]} <strong>{sum(name).toLocaleString("en")}</strong>
           </span>
         ))}
