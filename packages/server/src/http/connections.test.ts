@@ -29,8 +29,11 @@ async function open(bytes = ""): Promise<{ socket: Socket; closed: Promise<strin
   return { socket, closed };
 }
 
+/** By a connection of its own. */
+const get = (path: string) => service.call("GET", path, { key: null, headers: { connection: "close" } });
+
 const metric = async (name: string) => {
-  const { text } = await service.call("GET", "/metrics", { key: null, headers: { connection: "close" } });
+  const { text } = await get("/metrics");
   return text.split("\n").find((line) => line.startsWith(name));
 };
 
@@ -44,8 +47,7 @@ describe("callers' connections", () => {
     await start();
     const waiting: Awaited<ReturnType<typeof open>>[] = [];
     for (let count = 0; count < connectionsMax; count += 1) waiting.push(await open(count % 2 === 0 ? "" : head));
-    const answer = await service.call("GET", "/healthz", { key: null, headers: { connection: "close" } });
-    expect(answer.status).toBe(200);
+    expect((await get("/healthz")).status).toBe(200);
     expect(await waiting[0]?.closed).toBe("");
     expect(waiting.filter(({ socket }) => socket.closed)).toHaveLength(1);
     expect(await metric('paybell_http_connections_closed_total{reason="waiting"}')).toMatch(/ [12]$/);
@@ -112,8 +114,7 @@ describe("callers' connections", () => {
       all.push(await open(stream));
       await once(all.at(-1)?.socket as Socket, "data");
     }
-    const answer = await service.call("GET", "/readyz", { key: null, headers: { connection: "close" } });
-    expect(answer.status).toBe(200);
+    expect((await get("/readyz")).status).toBe(200);
     expect(await all[0]?.closed).toMatch(/^HTTP\/1.1 200 /);
     expect(await metric('paybell_http_connections_closed_total{reason="stream"}')).toMatch(/ [12]$/);
   });
@@ -141,7 +142,7 @@ async function readsNothing(path: string, requests: number, head = ""): Promise<
 async function startGuides(env: NodeJS.ProcessEnv = {}): Promise<void> {
   // The readers and the metrics' reader share an address, and would wait for the next minute.
   await start({ PAYBELL_ANONYMOUS_PER_MINUTE: "1000000", ...env });
-  await service.call("GET", "/docs/", { key: null, headers: { connection: "close" } });
+  await get("/docs/");
 }
 
 const numberOf = async (name: string) => {
@@ -168,10 +169,7 @@ describe("answers that nobody reads", () => {
     const waiting = connect(service.port, "127.0.0.1");
     sockets.push(waiting);
     await once(waiting, "connect");
-    for (let count = 0; count < 3; count += 1) {
-      const answer = await service.call("GET", "/healthz", { key: null, headers: { connection: "close" } });
-      expect(answer.status).toBe(200);
-    }
+    for (let count = 0; count < 3; count += 1) expect((await get("/healthz")).status).toBe(200);
     expect(waiting.closed).toBe(false);
     expect(await eventually("one is cut", closedUnread)).toBeGreaterThan(0);
   });

@@ -18,6 +18,9 @@ const completion = (externalId: string, more: Record<string, unknown> = {}) => (
   ...more,
 });
 
+const settlement = (externalId: string, more: Record<string, unknown>) =>
+  completion(externalId, { command: "SETTLEMENT", amount: undefined, isoResponseCode: undefined, ...more });
+
 interface Result {
   externalId: string;
   result: string;
@@ -39,12 +42,7 @@ describe("POST /operator/v1/completions", () => {
       completion("b", { amount: "bad" }),
       completion("c", { surprise: 1, status: undefined }),
       "no object",
-      completion("e", {
-        command: "SETTLEMENT",
-        amount: undefined,
-        isoResponseCode: undefined,
-        settlementList: [{ reqId: "r", refNo: "1" }],
-      }),
+      settlement("e", { settlementList: [{ reqId: "r", refNo: "1" }] }),
     ]);
     expect(status).toBe(200);
     expect(results.map(({ externalId, result }) => [externalId, result])).toEqual([
@@ -75,16 +73,9 @@ describe("POST /operator/v1/completions", () => {
   });
 
   test("a list may call its field reqID, as section 2.2 does", async () => {
-    const settlement = (entry: Record<string, unknown>) =>
-      completion("s", {
-        command: "SETTLEMENT",
-        amount: undefined,
-        isoResponseCode: undefined,
-        settlementList: [entry],
-      });
     const { results } = await report([
-      settlement({ reqID: "r", refNo: "1" }),
-      settlement({ reqID: "r", reqId: "r", refNo: "1" }),
+      settlement("s", { settlementList: [{ reqID: "r", refNo: "1" }] }),
+      settlement("s", { settlementList: [{ reqID: "r", reqId: "r", refNo: "1" }] }),
     ]);
     expect(results.map(({ result }) => result)).toEqual(["accepted", "refused"]);
     expect(service.reported).toMatchObject([{ settlementList: [{ reqId: "r", refNo: "1" }] }]);
@@ -152,16 +143,7 @@ describe("POST /operator/v1/completions", () => {
   test("of many errors the first hundred are named", async () => {
     const settlementList = Array.from({ length: 1_000 }, () => ({ reqId: 1, refNo: 2 }));
     const unknown = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`unknown${at}`, 1]));
-    const { results } = await report([
-      completion("a", {
-        command: "SETTLEMENT",
-        status: "ERROR",
-        amount: undefined,
-        isoResponseCode: undefined,
-        settlementList,
-      }),
-      completion("b", unknown),
-    ]);
+    const { results } = await report([settlement("a", { status: "ERROR", settlementList }), completion("b", unknown)]);
     for (const { problem } of results) expect(problem?.errors).toHaveLength(100);
   });
 
