@@ -13,9 +13,9 @@ import { Connections } from "./connections.ts";
 import { consoleOidcRoutes } from "./console/oidc.ts";
 import { consolePageRoutes, docsRoutes } from "./console/pages.ts";
 import { consoleSessionRoutes } from "./console/session.ts";
-import { callbackCertificateRoutes, callbackRoutes, operatorCallbackRoutes } from "./deliveries/callbacks.ts";
+import { callbackRoutes, operatorCallbackRoutes } from "./deliveries/callbacks.ts";
 import { endpointRoutes, operatorEndpointRoutes } from "./deliveries/endpoints.ts";
-import { notificationRoutes, operatorHistoryRoutes, operatorNotificationRoutes } from "./deliveries/notifications.ts";
+import { notificationRoutes, operatorNotificationRoutes } from "./deliveries/notifications.ts";
 import { figuresRoutes, overviewRoutes } from "./deliveries/overview.ts";
 import { operatorRedeliveryRoutes, redeliveryRoutes } from "./deliveries/redeliveries.ts";
 import type { HttpDependencies } from "./dependencies.ts";
@@ -31,9 +31,9 @@ import { requirePolicies } from "./policy.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./problems.ts";
 import { RateLimits } from "./rate-limits.ts";
 import { auditRoutes } from "./registry/audit.ts";
-import { apiKeyRoutes, operatorApiKeyRoutes, ownKeyRoutes } from "./registry/keys.ts";
+import { keyRoutes, operatorKeyRoutes } from "./registry/keys.ts";
 import { operatorRoutes } from "./registry/operators.ts";
-import { operatorPartnerArchiveRoutes, operatorPartnerRoutes, selfRoutes } from "./registry/partners.ts";
+import { operatorPartnerRoutes, selfRoutes } from "./registry/partners.ts";
 import { proposalRoutes } from "./registry/proposals.ts";
 import { secondAdmin } from "./registry/second-admin.ts";
 import { terminalRoutes } from "./registry/terminals.ts";
@@ -47,7 +47,7 @@ import {
   refuseAmbiguous,
   securityHeaders,
 } from "./request-guards.ts";
-import { aliveRoute, operatorRestoreRoutes, settingRoutes, systemRoutes } from "./service.ts";
+import { aliveRoute, serviceRoutes, systemRoutes } from "./service.ts";
 
 /** The interval of the check for requests that take too long. */
 const lookEveryMs = 2_000;
@@ -188,8 +188,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate:
   endpointRoutes(routes);
   callbackRoutes(routes);
   selfRoutes(routes);
-  apiKeyRoutes(routes);
-  ownKeyRoutes(routes);
+  keyRoutes(routes);
   figuresRoutes(routes);
 }
 
@@ -234,25 +233,21 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorPartnerRoutes(app, parts, callers);
   terminalRoutes(app, parts);
   operatorAcquirerRoutes(app, parts);
-  operatorApiKeyRoutes(app, parts);
+  operatorKeyRoutes(app, parts);
   viewLinkRoutes(app, parts, gate.viewLinks, callers);
-  callbackCertificateRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
   operatorRedeliveryRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
-  operatorPartnerArchiveRoutes(app, parts);
-  operatorHistoryRoutes(app, parts);
   operatorFeedRoutes(app, parts);
   operatorMoneyRoutes(app, parts, callers);
   operatorClearingRoutes(app, parts, callers);
-  operatorRestoreRoutes(app, parts);
   operatorRoutes(app, parts);
   auditRoutes(app, parts);
   proposalRoutes(app, parts, callers);
   overviewRoutes(app, parts, callers);
   operatorCallbackRoutes(app, parts);
-  settingRoutes(app, parts);
+  serviceRoutes(app, parts);
   sandboxRoutes(app, parts);
 }
 

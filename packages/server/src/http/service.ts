@@ -69,8 +69,11 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
   );
 }
 
-/** The settings of this instance, to look at: they are changed where it is started. */
-export function settingRoutes(app: HttpApp, { settings }: HttpDependencies): void {
+/**
+ * The settings of this instance, to look at: they are changed where it is started. The last restore of the database
+ * from a backup, and what it holds.
+ */
+export function serviceRoutes(app: HttpApp, { settings, restores }: HttpDependencies): void {
   app.get(
     "/operator/v1/settings",
     operation(viewer.reads, "listSettings", "See the settings, with their sources and defaults", {
@@ -78,10 +81,6 @@ export function settingRoutes(app: HttpApp, { settings }: HttpDependencies): voi
     }),
     async () => ({ items: settings }),
   );
-}
-
-/** The last restore of the database from a backup, and what it holds. */
-export function operatorRestoreRoutes(app: HttpApp, { restores }: HttpDependencies): void {
   app.get(
     "/operator/v1/restore",
     restoreOperation(viewer.reads, "readRestore", "See what is held after a restore of the database", {

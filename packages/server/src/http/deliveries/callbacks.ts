@@ -108,9 +108,22 @@ const certifyDescription =
 const certificatesFound = [200, certificatesSchema, "As of now"] as const;
 const keyUseFound = [200, keyUseSchema, "As of now"] as const;
 
-/** Tests of a partner's endpoint by the operator, and what is seen of it. */
+const certificatePath = "/operator/v1/partners/:id/callback-certificate";
+const partnerFound = [200, partnerSchema, "The partner"] as const;
+
+/** mTLS: the certificate by which a partner's server knows Paybell. */
+const certificateBody = bodyOf(
+  "CallbackCertificate",
+  "The client certificate that Paybell shows to a partner's server",
+  {
+    certificate: described(z.string(), "PEM: the certificate, followed by its intermediate certificates"),
+    key: described(z.string(), "PEM: its private key, which is stored encrypted and never shown"),
+  },
+);
+
+/** Tests of a partner's endpoint by the operator, what is seen of it, and our client certificate for it. */
 export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): void {
-  const { directory, certifications, certificatesOf, notifications } = parts;
+  const { directory, certifications, certificatesOf, notifications, registry } = parts;
   const partnerOf = (id: string) => requirePartner(directory, id);
   app.get(
     "/operator/v1/partners/:id/certificates",
@@ -146,6 +159,29 @@ export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): v
       const partner = await partnerOf(request.params.id);
       return viewOf(await certifications.run(partner, request.body.url, untilGone(reply)));
     },
+  );
+  app.put(
+    certificatePath,
+    operation(admin.changes("partner"), "putCallbackCertificate", "Set the client certificate for a partner's server", {
+      description: "It replaces the previous one immediately.",
+      params: partnerParams,
+      body: certificateBody,
+      response: responses(partnerFound, "not_found"),
+    }),
+    async (request) => registry.putCallbackCertificate(requirePartnerId(request.params.id), request.body),
+  );
+  app.delete(
+    certificatePath,
+    operation(
+      admin.changes("partner"),
+      "removeCallbackCertificate",
+      "Remove the client certificate for a partner's server",
+      {
+        params: partnerParams,
+        response: responses(partnerFound, "not_found"),
+      },
+    ),
+    async (request) => registry.removeCallbackCertificate(requirePartnerId(request.params.id)),
   );
 }
 
@@ -236,39 +272,4 @@ function viewOf({ results, diagnoses, passed, url, run, durationMs, certificateE
       })),
     })),
   };
-}
-
-const path = "/operator/v1/partners/:id/callback-certificate";
-const found = [200, partnerSchema, "The partner"] as const;
-
-const body = bodyOf("CallbackCertificate", "The client certificate that Paybell shows to a partner's server", {
-  certificate: described(z.string(), "PEM: the certificate, followed by its intermediate certificates"),
-  key: described(z.string(), "PEM: its private key, which is stored encrypted and never shown"),
-});
-
-/** mTLS: the certificate by which a partner's server knows Paybell. */
-export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpDependencies): void {
-  app.put(
-    path,
-    operation(admin.changes("partner"), "putCallbackCertificate", "Set the client certificate for a partner's server", {
-      description: "It replaces the previous one immediately.",
-      params: partnerParams,
-      body,
-      response: responses(found, "not_found"),
-    }),
-    async (request) => registry.putCallbackCertificate(requirePartnerId(request.params.id), request.body),
-  );
-  app.delete(
-    path,
-    operation(
-      admin.changes("partner"),
-      "removeCallbackCertificate",
-      "Remove the client certificate for a partner's server",
-      {
-        params: partnerParams,
-        response: responses(found, "not_found"),
-      },
-    ),
-    async (request) => registry.removeCallbackCertificate(requirePartnerId(request.params.id)),
-  );
 }

@@ -334,8 +334,14 @@ export function requireNotificationId(text: string): NotificationId {
   return requireId<"notification">(text, "notification");
 }
 
-/** The operator's view of every partner's notifications. */
-export function operatorNotificationRoutes(app: HttpApp, { notifications, directory }: HttpDependencies): void {
+const historyQuery = z.strictObject({
+  format: described(z.enum(historyFormats).default("json-lines"), "One line for each notification"),
+  partner: described(partnerIdText, "Only this partner's").optional(),
+});
+
+/** The operator's view of every partner's notifications, and their history for a system that keeps it longer. */
+export function operatorNotificationRoutes(app: HttpApp, parts: HttpDependencies): void {
+  const { notifications, directory, history, clock } = parts;
   app.get(
     "/operator/v1/notifications",
     operation(viewer.reads, "searchNotifications", "Search notifications", {
@@ -379,15 +385,6 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
     }),
     async (request) => await notifications.prove(request.params.id),
   );
-}
-
-const query = z.strictObject({
-  format: described(z.enum(historyFormats).default("json-lines"), "One line for each notification"),
-  partner: described(partnerIdText, "Only this partner's").optional(),
-});
-
-/** History for a system that keeps it longer. */
-export function operatorHistoryRoutes(app: HttpApp, { history, clock }: HttpDependencies): void {
   app.get(
     "/operator/v1/history/:day",
     operation(operator.looks("input"), "exportHistory", "Export a day of history: notifications with their attempts", {
@@ -396,7 +393,7 @@ export function operatorHistoryRoutes(app: HttpApp, { history, clock }: HttpDepe
         "lines have the whole content and every attempt, CSV the fields by which people search and the last " +
         "attempt. The audit records the export.",
       params: z.object({ day: described(z.iso.date(), "Such as 2026-11-21") }),
-      querystring: query,
+      querystring: historyQuery,
       response: responses([200, z.string(), "The day", "application/jsonl"], "invalid_value", "not_found"),
     }),
     async ({ params, query: { format, partner } }, reply) => {

@@ -62,8 +62,11 @@ const made = [201, newApiKeySchema, "The key; it is in this answer only"] as con
 const revoked = [200, revokedApiKeySchema, "It is refused from now on"] as const;
 const addErrors = ["card_number_in_clear", "too_many_api_keys"] as const;
 
-/** A partner's own API keys: it adds and revokes them itself. GET /v1/self lists them. */
-export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
+/**
+ * A partner's own keys: it adds and revokes API keys itself, and one whose key has no limits replaces the others. GET
+ * /v1/self lists them.
+ */
+export function keyRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/api-keys",
     ownOperation(
@@ -91,10 +94,6 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
     }),
     async (request) => revoke(parts, callers.partner(request).id, request.params.keyId, callers.scopes(request)),
   );
-}
-
-/** A partner's own keys: one whose key has no limits replaces them itself. */
-export function ownKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/keys/rotate",
     ownOperation(partnerManages.changes("caller"), "rotateOwnKey", "Replace one of your keys", {
@@ -116,7 +115,7 @@ export function ownKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
 }
 
 /** The same for the operator, of any partner. */
-export function operatorApiKeyRoutes(app: HttpApp, parts: HttpDependencies): void {
+export function operatorKeyRoutes(app: HttpApp, parts: HttpDependencies): void {
   app.post(
     "/operator/v1/partners/:id/api-keys",
     operation(

@@ -95,10 +95,15 @@ const settingErrors = [
 ] as const;
 const partnerFound = [200, partnerSchema, "The partner"] as const;
 
-/** Registration of partners, their keys and terminals. */
+const removedSchema = componentOf("RemovedPartner", "A partner that was deleted after its archive was written", {
+  id: z.uuid(),
+  records: described(z.int(), "Rows that were deleted, the partner's own included"),
+});
+
+/** Partners: their registration, settings and states, and what is stored of those that have left. */
 export function operatorPartnerRoutes(
   app: HttpApp,
-  { registry, proposals }: HttpDependencies,
+  { registry, proposals, archive }: HttpDependencies,
   callers: Pick<OperatorCallers, "actor">,
 ): void {
   app.post(
@@ -187,41 +192,6 @@ export function operatorPartnerRoutes(
       async (request) => await registry.setState(requirePartnerId(request.params.id), state),
     );
   }
-}
-
-const states = [
-  ["pause", "paused", "Pause deliveries to a partner", "The partner can still run commands; its notifications wait."],
-  ["resume", "active", "Resume deliveries to a partner", "Also ends a disable."],
-  ["disable", "disabled", "Disable a partner", "Its API key is refused with 403, and nothing is delivered to it."],
-] as const;
-
-/** GET /v1/self */
-export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
-  app.get(
-    "/v1/self",
-    ownOperation(
-      partner(null, "requests").reads,
-      "getSelf",
-      "Get your settings, key versions and our egress addresses",
-      {
-        response: responses([200, selfSchema, "The calling partner"]),
-      },
-    ),
-    async (request) => {
-      const record = await parts.registry.find(callers.partner(request).id);
-      if (record === undefined) throw new ServiceError("not_found");
-      return { ...record, egressAddresses: parts.config.egressAddresses, proofPublicKey: parts.proofPublicKey };
-    },
-  );
-}
-
-const removedSchema = componentOf("RemovedPartner", "A partner that was deleted after its archive was written", {
-  id: z.uuid(),
-  records: described(z.int(), "Rows that were deleted, the partner's own included"),
-});
-
-/** Partners that have left. */
-export function operatorPartnerArchiveRoutes(app: HttpApp, { archive }: HttpDependencies): void {
   app.get(
     "/operator/v1/partners/:id/archive",
     operation(admin.looks("partner"), "exportPartner", "Export all that is stored of a partner that has left", {
@@ -250,6 +220,32 @@ export function operatorPartnerArchiveRoutes(app: HttpApp, { archive }: HttpDepe
       const partnerId = requirePartnerId(id);
       await archive.remove(partnerId, records);
       return { id: partnerId, records };
+    },
+  );
+}
+
+const states = [
+  ["pause", "paused", "Pause deliveries to a partner", "The partner can still run commands; its notifications wait."],
+  ["resume", "active", "Resume deliveries to a partner", "Also ends a disable."],
+  ["disable", "disabled", "Disable a partner", "Its API key is refused with 403, and nothing is delivered to it."],
+] as const;
+
+/** GET /v1/self */
+export function selfRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.get(
+    "/v1/self",
+    ownOperation(
+      partner(null, "requests").reads,
+      "getSelf",
+      "Get your settings, key versions and our egress addresses",
+      {
+        response: responses([200, selfSchema, "The calling partner"]),
+      },
+    ),
+    async (request) => {
+      const record = await parts.registry.find(callers.partner(request).id);
+      if (record === undefined) throw new ServiceError("not_found");
+      return { ...record, egressAddresses: parts.config.egressAddresses, proofPublicKey: parts.proofPublicKey };
     },
   );
 }
