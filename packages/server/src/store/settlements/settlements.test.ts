@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import type { ClientBase } from "pg";
+import { expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId, type TransactionId } from "../../ids.ts";
+import type { DueSettlement } from "../../ledger/settler.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
@@ -25,12 +28,25 @@ async function settling(tid = newTid()): Promise<TransactionId> {
   return init.id;
 }
 
+/** Claims the settlement of a terminal for the second time. */
+async function claimed(tid: string): Promise<DueSettlement> {
+  for (const forMs of [0, heldForMs]) {
+    const due = (await settlements.claimDue(20, forMs)).find((one) => one.tid === tid);
+    if (due?.tries === 2) return due;
+  }
+  throw new Error("It was due.");
+}
+
 /** Inserts a transaction of a batch in its final state. */
-async function booked(batchId: string, change: Readonly<Record<string, unknown>> = {}): Promise<string> {
+async function booked(
+  batchId: string,
+  change: Readonly<Record<string, unknown>> = {},
+  by: Pick<ClientBase, "query"> = connections.pool,
+): Promise<string> {
   const id = newId();
   const facts = JSON.stringify({ kind: "card", fields: { reqId: `r-${id}`, refId: `f-${id}` } });
   const row = { command: "SALE", state: "SUCCESS", reversal_state: null, successor_command: null, ...change };
-  await connections.pool.query(
+  await by.query(
     `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id,
        amount_minor, currency, reversal_state, successor_id, successor_command, successor_state)
      VALUES ($1, $2::uuid, 'command', $3, $4, $2::text, $2::uuid, $5, 'T-BOOKED', $6, 100, 'VND', $7,
@@ -55,8 +71,8 @@ test("one settlement is taken by one instance, and by another once it was held l
 test("numbers of its messages stay with the step, and the next one has its own", async () => {
   const tid = newTid();
   await settling(tid);
-  const [due] = (await settlements.claimDue(20, heldForMs)).filter((one) => one.tid === tid);
-  if (due === undefined) throw new Error("It was due.");
+  await transactions.begin(sampleInit(await insertPartner(connections.pool), leaseId, { tid }));
+  const due = await claimed(tid);
   await connections.pool.query("UPDATE terminals SET trace_no = 999998 WHERE tid = $1", [tid]);
   const first = await settlements.reserveTraceNumbers(due, 3);
   expect(first).toMatchObject({ traceNos: ["999999", "000001", "000002"], repeat: false });
@@ -72,9 +88,9 @@ test("numbers of its messages stay with the step, and the next one has its own",
 });
 
 test("a step that was noted is where the next one goes on, with its tries from the beginning", async () => {
-  const id = await settling();
-  const [due] = await settlements.claimDue(20, heldForMs);
-  if (due === undefined) throw new Error("It was due.");
+  const tid = newTid();
+  const id = await settling(tid);
+  const due = await claimed(tid);
   const noted = {
     ...due,
     step: "uploading",
@@ -86,7 +102,9 @@ test("a step that was noted is where the next one goes on, with its tries from t
   expect(await settlements.advance(due, noted, heldForMs)).toBe(true);
   expect(await settlements.claimDue(20, heldForMs)).toEqual([]);
   // The claim of the step before has ended.
-  expect(await settlements.postpone(due, 0)).toBe(false);
+  for (const stale of [{ step: "sending" }, { isUploaded: false }, { uploadedUpTo: null }, { tries: 2 }] as const) {
+    expect(await settlements.postpone({ ...noted, ...stale }, 0), JSON.stringify(stale)).toBe(false);
+  }
   expect(await settlements.advance(due, noted, heldForMs)).toBe(false);
   expect(await settlements.postpone(noted, 0)).toBe(true);
   expect(await settlements.claimDue(20, heldForMs)).toMatchObject([
@@ -95,12 +113,14 @@ test("a step that was noted is where the next one goes on, with its tries from t
 });
 
 test("a terminal is quiet beside its settlement and a Logon, and no money command or Reversal of another", async () => {
-  const [tid, other] = [newTid(), newTid()];
+  const [tid, other, stranger] = [newTid(), newTid(), await insertPartner(connections.pool)];
   await settling(tid);
   await transactions.begin(sampleInit(partnerId, leaseId, { tid, command: "LOGON" }));
   await transactions.begin(sampleInit(partnerId, leaseId, { tid: other }));
   const queue = "INSERT INTO reversals (partner_id, transaction_id, tid) VALUES ($1, $2, $3)";
   await connections.pool.query(queue, [partnerId, newId(), other]);
+  await transactions.begin(sampleInit(stranger, leaseId, { tid }));
+  await connections.pool.query(queue, [stranger, newId(), tid]);
   expect(await settlements.isQuiet(partnerId, tid)).toBe(true);
   const reversed = newId();
   await connections.pool.query(queue, [partnerId, reversed, tid]);
@@ -153,10 +173,50 @@ test("a second late answer does not take the place of the one that a batch is in
   const totals = await settlements.totals(partnerId, batchId);
   const late = { batchId, batchNo: "000001", answer: { responseCode: "00", refId: "" }, totals };
   const [first, second] = [newId<"transaction">(), newId<"transaction">()];
+  expect(
+    await settlements.keepLate(partnerId, tid, { ...late, batchId: newId(), settlementId: first }),
+  ).toBeUndefined();
   expect(await settlements.keepLate(partnerId, tid, { ...late, settlementId: first })).toBe("entered");
   expect(await settlements.keepLate(partnerId, tid, { ...late, settlementId: second })).toBeUndefined();
   expect(await settlements.late(partnerId, tid, batchId)).toMatchObject({ settlementId: first });
   expect(await settlements.late(partnerId, tid, newId())).toBeUndefined();
+});
+
+test("a late answer closes its batch, and leaves it in doubt if something has entered since, or is just entering", async () => {
+  const tids = { still: newTid(), entered: newTid(), entering: newTid() };
+  const settle = async (tid: string) => {
+    const settlementId = await settling(tid);
+    const { rows } = await connections.pool.query("SELECT batch_id FROM terminals WHERE tid = $1", [tid]);
+    return { tid, settlementId, batchId: String(rows[0]?.batch_id) };
+  };
+  const keep = async ({ tid, ...settled }: Awaited<ReturnType<typeof settle>>) => {
+    const totals = await settlements.totals(partnerId, settled.batchId);
+    const answer = { responseCode: "00", refId: "" };
+    return () => settlements.keepLate(partnerId, tid, { ...settled, batchNo: "000001", answer, totals });
+  };
+  const still = await settle(tids.still);
+  const before = await booked(still.batchId);
+  const older = "UPDATE transactions SET created_at = now() - interval '1 hour', completed_at = now() WHERE id = $1";
+  await connections.pool.query(older, [before]);
+  await booked(still.batchId, { state: "ERROR" });
+  expect(await (await keep(still))()).toBe("closed");
+  const entered = await settle(tids.entered);
+  await booked(entered.batchId);
+  expect(await (await keep(entered))()).toBe("entered");
+  expect(await settlements.late(partnerId, tids.still, still.batchId)).toMatchObject({ state: "closed" });
+  expect(await settlements.resolveLate(partnerId, still.settlementId)).toBe(false);
+  expect(await settlements.resolveLate(partnerId, newId<"transaction">())).toBe(false);
+  expect(await settlements.resolveLate(partnerId, entered.settlementId)).toBe(true);
+  const entering = await settle(tids.entering);
+  const [answered, other] = [await keep(entering), await connections.pool.connect()];
+  onTestFinished(() => other.release(true));
+  await other.query("BEGIN");
+  await other.query("SELECT FROM terminals WHERE tid = $1 FOR UPDATE", [tids.entering]);
+  await booked(entering.batchId, {}, other);
+  const kept = answered();
+  await lockWaits(connections.pool);
+  await other.query("COMMIT");
+  expect(await kept).toBe("entered");
 });
 
 test("those may be answered whose totals are being sent, and for two days those that ended as ERROR", async () => {
