@@ -59,8 +59,9 @@ test("a Reversal is taken by one, and by another once it was held long enough", 
   expect(await taken(id)).toBeUndefined();
   const [due] = both.flat();
   if (due === undefined) throw new Error("it was taken");
+  await connections.pool.query("UPDATE reversals SET created_at = '2026-11-21Z' WHERE transaction_id = $1", [id]);
   await reversals.postpone(due, 0, "");
-  expect(await taken(id)).toMatchObject({ tries: 2 });
+  expect(await taken(id)).toMatchObject({ tries: 2, queuedAtMs: Date.parse("2026-11-21T00:00:00Z") });
 });
 
 test("a Reversal that another instance is taking at this moment is left to it", async () => {
@@ -87,6 +88,7 @@ test("a 25 is remembered, whatever is answered later", async () => {
   const id = await timedOut();
   for (const [code, lastCode] of [
     ["91", "91"],
+    ["", "91"],
     ["25", "25"],
     ["96", "25"],
   ] as const) {
@@ -105,8 +107,95 @@ test("its end is written to the transaction, and names the partner's REVERSAL th
   if (due === undefined) throw new Error("it was due");
   expect(await reversals.end(due, { state: "PARKED", responseCode: "12" })).toEqual({ requestedBy: waiting });
   expect(await stateOf(id)).toBe("parked");
-  expect(await reversals.end(due, { state: "DONE", responseCode: "00" })).toBeUndefined();
+  for (const other of [{ state: "DONE" }, { responseCode: "00" }] as const) {
+    expect(await reversals.end(due, { state: "PARKED", responseCode: "12", ...other })).toBeUndefined();
+  }
   expect(await stateOf(id)).toBe("parked");
+  await reversals.postpone(due, 0, "91");
+  await connections.pool.query("UPDATE reversals SET due_at = now() WHERE transaction_id = $1", [id]);
+  expect(await taken(id)).toBeUndefined();
+  expect(await reversals.retry(partnerId, id, "DONE")).toBe(false);
+  expect(await reversals.retry(partnerId, id, "PARKED")).toBe(true);
+  expect(await taken(id)).toMatchObject({ lastCode: "12", tries: 3 });
+});
+
+const park = { state: "PARKED", responseCode: "12" } as const;
+const undo = { state: "DONE", responseCode: "00" } as const;
+const inDoubt = { successor_command: "VOID", successor_state: "in_doubt" };
+const free = { successor_command: null, successor_state: null };
+test.each([
+  {
+    ends: "refused",
+    end: park,
+    becomes: { state: "ERROR", reversal_state: "parked" },
+    holds: inDoubt,
+    held: "in_doubt",
+  },
+  { ends: "done", end: undo, becomes: { state: "ERROR", reversal_state: "done" }, holds: free, held: "done" },
+  {
+    ends: "resolved",
+    decide: reversals.resolve,
+    becomes: { state: "ERROR", reversal_state: "done" },
+    holds: free,
+    held: "done",
+  },
+  {
+    ...{ ends: "left to stand", decide: reversals.letStand, becomes: { state: "SUCCESS", reversal_state: "stands" } },
+    ...{ holds: { ...inDoubt, successor_state: "done" }, held: null },
+  },
+])("what a Void held, and the REVERSAL that holds it, follow its Reversal that is $ends", async (row) => {
+  const { end = park, decide, becomes, holds, held } = row;
+  const of = (successor: string | null, state: string | null) => ({
+    successor_command: successor,
+    successor_state: state,
+  });
+  const sale = sampleInit(partnerId, leaseId);
+  const voiding = { ...sampleInit(partnerId, leaseId), command: "VOID" as const, originalId: sale.id };
+  await transactions.begin(sale);
+  await transactions.begin(voiding);
+  const result = {
+    partnerId,
+    id: voiding.id,
+    leaseId,
+    state: "ERROR",
+    facts: sampleFacts(),
+    notification: null,
+  } as const;
+  const reversal = { tid: voiding.tid, requestedBy: null };
+  await completions.complete({ ...result, original: { id: sale.id, becomes: "in_doubt" }, reversal, batch: null });
+  const hold = `UPDATE transactions SET successor_id = $2, successor_command = $3, successor_state = 'in_flight'
+    WHERE id = $1`;
+  await connections.pool.query(hold, [voiding.id, newId(), "REVERSAL"]);
+  const rowOf = async (id: TransactionId) =>
+    (
+      await connections.pool.query(
+        "SELECT state, reversal_state, successor_command, successor_state FROM transactions WHERE id = $1",
+        [id],
+      )
+    ).rows[0];
+  for (const early of [reversals.resolve, reversals.letStand]) expect(await early(partnerId, voiding.id)).toBe(false);
+  await reversals.end((await taken(voiding.id)) ?? fail(), end);
+  if (decide !== undefined) expect(await decide(partnerId, voiding.id)).toBe(true);
+  expect(await rowOf(voiding.id)).toEqual({ ...becomes, ...of(held && "REVERSAL", held) });
+  expect(await rowOf(sale.id)).toMatchObject(holds);
+});
+
+test("what stands is not reversed again, and who else holds it holds it still", async () => {
+  const id = await timedOut();
+  await reversals.end((await taken(id)) ?? fail(), park);
+  const holder = newId();
+  await connections.pool.query(
+    "UPDATE transactions SET successor_id = $2, successor_command = 'VOID', successor_state = 'in_flight' WHERE id = $1",
+    [id, holder],
+  );
+  await reversals.letStand(partnerId, id);
+  const holders = "SELECT successor_id, successor_command, successor_state FROM transactions WHERE id = $1";
+  const held = { successor_id: holder, successor_command: "VOID", successor_state: "in_flight" };
+  expect((await connections.pool.query(holders, [id])).rows).toEqual([held]);
+  await reversals.repeat(partnerId, id);
+  await reversals.queue(partnerId, id, newId<"transaction">());
+  expect(await taken(id)).toBeUndefined();
+  expect(await stateOf(id)).toBe("stands");
 });
 
 test("an answer to an earlier try neither ends nor delays what was asked for again since", async () => {
@@ -141,6 +230,10 @@ test("one that is repeated counts from then on how long its original has been un
   expect((await taken(id))?.sinceLeftMs).toBeGreaterThanOrEqual(2 * hourMs);
   await reversals.repeat(partnerId, id);
   expect((await taken(id))?.sinceLeftMs).toBeLessThan(hourMs);
+  await connections.pool.query("DELETE FROM reversals WHERE transaction_id = $1", [id]);
+  await connections.pool.query("UPDATE transactions SET completed_at = now() - interval '2 hours' WHERE id = $1", [id]);
+  await reversals.queue(partnerId, id, newId<"transaction">());
+  expect((await taken(id))?.sinceLeftMs).toBeGreaterThanOrEqual(2 * hourMs);
 });
 
 test("one that is queued again for the same REVERSAL is not sent again while a try is under way", async () => {
@@ -161,10 +254,11 @@ test("one that a REVERSAL asks for before its first try is first sent as what it
   expect(await taken(id)).toMatchObject({ tries: 1 });
 });
 
-test("a transaction without a Reversal is not reversed by a late approval alone", async () => {
+test("a transaction without a Reversal is not reversed by a late approval alone, nor one in flight by a request", async () => {
   const init = sampleInit(partnerId, leaseId);
   await transactions.begin(init);
   await reversals.repeat(partnerId, init.id);
+  await reversals.queue(partnerId, init.id, newId<"transaction">());
   expect(await taken(init.id)).toBeUndefined();
 });
 
@@ -247,3 +341,7 @@ test.each(["T0000001", ""])(
     expect(engine[0]?.blocks).toBeLessThan(100);
   },
 );
+
+function fail(): never {
+  throw new Error("It was due.");
+}
