@@ -3,14 +3,20 @@ import type { Acquirer } from "./acquirer/acquirer.ts";
 import { type HostOptions, openAcquirers } from "./app/configured-acquirers.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { egressFetch } from "./app/egress.ts";
-import { wireFeed } from "./app/feed.ts";
-import { acquirerDetails, health, registeredHealth, serviceStatusOf, settingsHealth } from "./app/health.ts";
 import { holdRestored, openInfrastructure } from "./app/infrastructure.ts";
 import { openIntakes, wireClearing } from "./app/intake.ts";
 import { wireLedger } from "./app/ledger.ts";
 import { openListeners } from "./app/listeners.ts";
 import { maintainPartitions, startMaintenance } from "./app/maintenance.ts";
-import { observeStatus, watchLoop } from "./app/observation.ts";
+import { wireFeed } from "./app/observation/feed.ts";
+import {
+  acquirerDetails,
+  health,
+  registeredHealth,
+  serviceStatusOf,
+  settingsHealth,
+} from "./app/observation/health.ts";
+import { observeStatus, watchLoop } from "./app/observation/observation.ts";
 import { wirePartnerMessages, wirePartners } from "./app/partners.ts";
 import { stopInOrder } from "./app/stop.ts";
 import { Certifications } from "./callbacks/certifications.ts";

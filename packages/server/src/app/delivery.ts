@@ -20,7 +20,7 @@ import { postgresShards } from "../store/deliveries/shards.ts";
 import { readReqId } from "../store/transactions/transactions.ts";
 import type { Traces } from "../tracing/traces.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { busyShareOf, countAttempt } from "./observation.ts";
+import { busyShareOf, countAttempt } from "./observation/observation.ts";
 import type { PartnerParts } from "./partners.ts";
 
 /** Called for each attempt: the sandbox shows them. */

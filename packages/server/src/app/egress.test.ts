@@ -12,8 +12,8 @@ import { connectProxy } from "../delivery/transport/connect-proxy.fixture.ts";
 import { OidcSignIn } from "../operators/oidc.ts";
 import { egressProxyFindings } from "../programs/check.ts";
 import { newMasterKeyText } from "../programs/master-key.ts";
-import { testAlerts } from "./alerts.ts";
 import { egressFetch } from "./egress.ts";
+import { testAlerts } from "./observation/alerts.ts";
 
 async function listening(server: Server): Promise<number> {
   server.listen(0, "127.0.0.1");

@@ -12,9 +12,9 @@ import type { EventSink } from "../telemetry/events.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import type { Tracing } from "../tracing/tracing.ts";
-import { isAlerting, openAlertTargets } from "./alerts.ts";
 import { egressProxyOf } from "./egress.ts";
-import { beginAtZero, PartnerMetrics } from "./observation.ts";
+import { isAlerting, openAlertTargets } from "./observation/alerts.ts";
+import { beginAtZero, PartnerMetrics } from "./observation/observation.ts";
 
 export interface InfrastructureOptions {
   readonly config: Config;

@@ -21,8 +21,8 @@ import type { Partitions } from "../store/schema/partitions.ts";
 import { LedgerRetention } from "../store/transactions/ledger-retention.ts";
 import type { Log } from "../telemetry/log.ts";
 import { learnAuditKeysEveryMs } from "./audit-keys.ts";
-import type { ServiceStatus } from "./health.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import type { ServiceStatus } from "./observation/health.ts";
 
 export interface MaintenanceParts {
   /** Undefined if no commands are run. */

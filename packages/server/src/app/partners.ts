@@ -20,9 +20,9 @@ import { postgresPartnerArchive } from "../store/partners/archive.ts";
 import { postgresPartnerMessages } from "../store/partners/messages.ts";
 import { postgresPartners } from "../store/partners/partners.ts";
 import { isRegisteredDevice, postgresTerminals } from "../store/terminals/terminals.ts";
-import { mailServerOf } from "./alerts.ts";
 import { auditKeyVersions, openAuditKeys, sealedAudit } from "./audit-keys.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { mailServerOf } from "./observation/alerts.ts";
 
 export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 

@@ -1,6 +1,5 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
 import { idleProblems, matchProblems, oneSessionOf } from "../acquirer/iso8583/profile/read.ts";
-import { isAlerting } from "../app/alerts.ts";
 import {
   type AcquirerLinks,
   type HostOptions,
@@ -9,6 +8,7 @@ import {
 } from "../app/configured-acquirers.ts";
 import { type EgressConfig, egressProxyOf, readCallbackCas } from "../app/egress.ts";
 import { kafkaConnection, requireIntakeFolder } from "../app/intake.ts";
+import { isAlerting } from "../app/observation/alerts.ts";
 import { type Config, ConfigError } from "../config/config.ts";
 import { NotConnected } from "../delivery/transport/egress-proxy.ts";
 import { firstFailure, messageOf } from "../errors.ts";

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { testAlerts } from "../app/alerts.ts";
 import { configuredAcquirer } from "../app/configured-acquirers.ts";
 import { readCallbackCas } from "../app/egress.ts";
 import { requireFreePort } from "../app/listeners.ts";
+import { testAlerts } from "../app/observation/alerts.ts";
 import { type InstanceRole, type Service, startService } from "../app.ts";
 import { type Config, ConfigError, readConfig } from "../config/config.ts";
 import type { AuditHead } from "../operators/audit.ts";

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { AttemptResult } from "../delivery/attempt/attempt.ts";
-import { acceptedAttempt, deliveryOf, failedAttempt } from "../delivery/delivery.fixture.ts";
-import { newId } from "../ids.ts";
-import { createMetrics } from "../telemetry/metrics.ts";
+import type { AttemptResult } from "../../delivery/attempt/attempt.ts";
+import { acceptedAttempt, deliveryOf, failedAttempt } from "../../delivery/delivery.fixture.ts";
+import { newId } from "../../ids.ts";
+import { createMetrics } from "../../telemetry/metrics.ts";
 import { causeOf, countAttempt, PartnerMetrics, watchLoop } from "./observation.ts";
 
 function counting(partnersMax: number) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readConfig } from "../config/config.ts";
+import { readConfig } from "../../config/config.ts";
 import { isAlerting } from "./alerts.ts";
 
 const secret = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;

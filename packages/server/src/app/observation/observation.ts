@@ -1,17 +1,17 @@
 import { PerformanceObserver } from "node:perf_hooks";
 import { commands, notifiedCommands } from "@paybell/contract";
-import type { Acquirers } from "../acquirer/acquirer.ts";
-import { alertKinds } from "../alerts/store.ts";
-import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt/attempt.ts";
-import { failureReasons } from "../delivery/delivery.ts";
-import { egressFailureKinds } from "../delivery/transport/egress-proxy.ts";
-import type { DeliveryWorker } from "../delivery/worker/worker.ts";
-import type { PartnerId } from "../ids.ts";
-import type { LeaseHolder } from "../leases/lease.ts";
-import type { LongPolls } from "../notifications/long-polls.ts";
-import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
-import type { TroubleLog } from "../telemetry/log.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import type { Acquirers } from "../../acquirer/acquirer.ts";
+import { alertKinds } from "../../alerts/store.ts";
+import type { AttemptedDelivery, AttemptResult } from "../../delivery/attempt/attempt.ts";
+import { failureReasons } from "../../delivery/delivery.ts";
+import { egressFailureKinds } from "../../delivery/transport/egress-proxy.ts";
+import type { DeliveryWorker } from "../../delivery/worker/worker.ts";
+import type { PartnerId } from "../../ids.ts";
+import type { LeaseHolder } from "../../leases/lease.ts";
+import type { LongPolls } from "../../notifications/long-polls.ts";
+import type { PartnerBacklog } from "../../store/deliveries/pending-status.ts";
+import type { TroubleLog } from "../../telemetry/log.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { acquirerLinks, type ServiceStatus } from "./health.ts";
 
 export function countAttempt(

@@ -1,12 +1,12 @@
-import { systemClock } from "../clock.ts";
-import { messageOf } from "../errors.ts";
-import { EventFeed } from "../feed/feed.ts";
-import { FeedStream } from "../feed/stream.ts";
-import { feedTarget } from "../feed/targets.ts";
-import type { AuditStore } from "../operators/audit.ts";
-import { postgresFeed, postgresFeedPositions } from "../store/events.ts";
-import { PostgresIntakeLocks } from "../store/intake-locks.ts";
-import type { Infrastructure } from "./infrastructure.ts";
+import { systemClock } from "../../clock.ts";
+import { messageOf } from "../../errors.ts";
+import { EventFeed } from "../../feed/feed.ts";
+import { FeedStream } from "../../feed/stream.ts";
+import { feedTarget } from "../../feed/targets.ts";
+import type { AuditStore } from "../../operators/audit.ts";
+import { postgresFeed, postgresFeedPositions } from "../../store/events.ts";
+import { PostgresIntakeLocks } from "../../store/intake-locks.ts";
+import type { Infrastructure } from "../infrastructure.ts";
 
 const alertEveryMs = 3_600_000;
 

@@ -1,16 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { webhookKey } from "@paybell/contract";
-import type { MailServer } from "../alerts/mail.ts";
-import { type AlertChannel, groupOf } from "../alerts/message.ts";
-import { type Clock, systemClock } from "../clock.ts";
-import type { Config } from "../config/config.ts";
-import { AddressGuard, createResolver } from "../delivery/transport/addresses.ts";
-import { type ConnectRules, connect } from "../delivery/transport/connect.ts";
-import type { EgressProxy } from "../delivery/transport/egress-proxy.ts";
-import { callingContext } from "../delivery/transport/tls.ts";
-import { newId } from "../ids.ts";
-import { AddressBlocks } from "../partners/address-blocks.ts";
-import { type EgressConfig, egressProxyOf } from "./egress.ts";
+import type { MailServer } from "../../alerts/mail.ts";
+import { type AlertChannel, groupOf } from "../../alerts/message.ts";
+import { type Clock, systemClock } from "../../clock.ts";
+import type { Config } from "../../config/config.ts";
+import { AddressGuard, createResolver } from "../../delivery/transport/addresses.ts";
+import { type ConnectRules, connect } from "../../delivery/transport/connect.ts";
+import type { EgressProxy } from "../../delivery/transport/egress-proxy.ts";
+import { callingContext } from "../../delivery/transport/tls.ts";
+import { newId } from "../../ids.ts";
+import { AddressBlocks } from "../../partners/address-blocks.ts";
+import { type EgressConfig, egressProxyOf } from "../egress.ts";
 
 type AlertConfig = Pick<
   Config,
@@ -39,16 +39,16 @@ export async function openAlertTargets(
   const { alertUrl, alertSecret, alertSlackUrl, alertMailTo, consoleUrl } = config;
   const targets: AlertChannel[] = [];
   if (alertUrl !== null && alertSecret !== null) {
-    const { webhookTarget } = await import("../alerts/http.ts");
+    const { webhookTarget } = await import("../../alerts/http.ts");
     targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config, proxy), consoleUrl));
   }
   if (alertSlackUrl !== null) {
-    const { slackTarget } = await import("../alerts/http.ts");
+    const { slackTarget } = await import("../../alerts/http.ts");
     targets.push(slackTarget(alertSlackUrl, rulesOf(config, proxy), consoleUrl));
   }
   const mailServer = mailServerOf(config, proxy);
   if (mailServer !== undefined) {
-    const { mailTarget } = await import("../alerts/mail.ts");
+    const { mailTarget } = await import("../../alerts/mail.ts");
     targets.push(mailTarget({ ...mailServer, to: alertMailTo, consoleUrl }));
   }
   return targets;

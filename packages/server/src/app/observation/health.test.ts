@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { Acquirer, AcquirerHealth, Acquirers } from "../acquirer/acquirer.ts";
-import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
-import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
-import { AcquirerWatch } from "../alerts/watches.ts";
-import { createMetrics } from "../telemetry/metrics.ts";
+import type { Acquirer, AcquirerHealth, Acquirers } from "../../acquirer/acquirer.ts";
+import { onlyAcquirer } from "../../acquirer/only-acquirer.fixture.ts";
+import { SimulatedAcquirer } from "../../acquirer/simulator/simulator.ts";
+import { AcquirerWatch } from "../../alerts/watches.ts";
+import { createMetrics } from "../../telemetry/metrics.ts";
 import { acquirerDetails, acquirerLinks, health, registeredHealth, serviceStatusOf, settingsHealth } from "./health.ts";
 import { observeStatus, PartnerMetrics } from "./observation.ts";
 

@@ -1,9 +1,9 @@
-import type { Acquirer, AcquirerHealth, Acquirers } from "../acquirer/acquirer.ts";
-import { settingsName } from "../acquirer/registered/registry.ts";
-import type { Health } from "../http/dependencies.ts";
-import type { CurrentCountsStore } from "../notifications/overview.ts";
-import type { PendingStatus } from "../store/deliveries/pending-status.ts";
-import type { Partitions } from "../store/schema/partitions.ts";
+import type { Acquirer, AcquirerHealth, Acquirers } from "../../acquirer/acquirer.ts";
+import { settingsName } from "../../acquirer/registered/registry.ts";
+import type { Health } from "../../http/dependencies.ts";
+import type { CurrentCountsStore } from "../../notifications/overview.ts";
+import type { PendingStatus } from "../../store/deliveries/pending-status.ts";
+import type { Partitions } from "../../store/schema/partitions.ts";
 
 const keptMs = 1_000;
 /** Beside an open transaction, counting must skip all deleted rows. It then runs for a tenth of the time at most. */
