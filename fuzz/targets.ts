@@ -14,8 +14,8 @@ import { IsoFormatError } from "../packages/server/src/acquirer/iso8583/message/
 import { ServiceError } from "../packages/server/src/errors.ts";
 import { holdsCardNumber, maskCardNumbers } from "../packages/server/src/guards/card-number.ts";
 import { readJson } from "../packages/server/src/input/json.ts";
-import { AddressBlocks, networkOf, parseBlock } from "../packages/server/src/partners/address-blocks.ts";
-import { callbackUrlProblem } from "../packages/server/src/partners/callback-rules.ts";
+import { AddressBlocks, networkOf, parseBlock } from "../packages/server/src/partners/settings/address-blocks.ts";
+import { callbackUrlProblem } from "../packages/server/src/partners/settings/callback-rules.ts";
 import type { FuzzTarget } from "./fuzz.ts";
 
 const vectors = (

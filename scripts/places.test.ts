@@ -21,15 +21,15 @@ test.each([
       "partner/src/certify/refused.ts",
       "partner/src/receiver/options.ts",
       // The cipher without authentication lowers a partner's protection.
-      "server/src/partners/settings.ts",
+      "server/src/partners/settings/settings.ts",
     ],
   ],
   ["the encoding of jwe", /"jwe" \? \(?\[?"?base64url/, ["contract/src/cryptography/sealing.ts"]],
-  ["a partner's setting", /\bswipeTypes\??: (?:choice|described|z\.)/, ["server/src/partners/settings.ts"]],
+  ["a partner's setting", /\bswipeTypes\??: (?:choice|described|z\.)/, ["server/src/partners/settings/settings.ts"]],
   [
     "a setting of a partner's reports",
     /\bzeroAmounts\??: (?:choice|described|z\.)/,
-    ["server/src/partners/settings.ts"],
+    ["server/src/partners/settings/settings.ts"],
   ],
   ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/config/retry-schedule.ts"]],
   ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/operation.ts"]],

@@ -1,7 +1,7 @@
 import { createDecipheriv, createHmac, randomUUID } from "node:crypto";
 import { open, sealingKey } from "@paybell/contract";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { PartnerInput } from "../packages/server/src/partners/settings.ts";
+import type { PartnerInput } from "../packages/server/src/partners/settings/settings.ts";
 import type { ReceivedDelivery } from "./support/receiver.ts";
 import { serviceOfFile, type TestPartner } from "./support/service.ts";
 

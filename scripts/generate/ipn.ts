@@ -14,7 +14,7 @@ import {
   toWire,
   transactionTypes,
 } from "@paybell/contract";
-import { partnerSettings } from "../../packages/server/src/partners/settings.ts";
+import { partnerSettings } from "../../packages/server/src/partners/settings/settings.ts";
 import { code, type GeneratedFile, table, withParts } from "./document.ts";
 
 const formats: Readonly<Record<FieldFormat, string>> = {

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { defaultSettings, partnerSettings } from "../../packages/server/src/partners/settings.ts";
+import { defaultSettings, partnerSettings } from "../../packages/server/src/partners/settings/settings.ts";
 import { CommandLine } from "./command-line.ts";
 
 const line = new CommandLine({ PAYBELL_URL: "http://127.0.0.1:1", PAYBELL_OPERATOR_TOKEN: "token-of-the-tests" });

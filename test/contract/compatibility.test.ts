@@ -10,7 +10,7 @@ import type { IpnFacts } from "../../packages/server/src/ipn/facts.ts";
 import { testSale } from "../../packages/server/src/notifications/sample.ts";
 import { partnerSnapshot } from "../../packages/server/src/partners/partner.fixture.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
-import { type PartnerSettings, partnerSettings } from "../../packages/server/src/partners/settings.ts";
+import { type PartnerSettings, partnerSettings } from "../../packages/server/src/partners/settings/settings.ts";
 import { extractCommit } from "../../scripts/release.ts";
 import { findReleases } from "../upgrade/old-version.ts";
 

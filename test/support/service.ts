@@ -6,7 +6,7 @@ import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/
 import { type InstanceRole, type Service, startService } from "../../packages/server/src/app.ts";
 import { readConfig } from "../../packages/server/src/config/config.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
-import type { PartnerInput } from "../../packages/server/src/partners/settings.ts";
+import type { PartnerInput } from "../../packages/server/src/partners/settings/settings.ts";
 import { createLog } from "../../packages/server/src/telemetry/log.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "./database.ts";
 import { callbackCa, type PartnerServer, startPartnerServer } from "./receiver.ts";

@@ -2,7 +2,7 @@ import type { Acquirers } from "../acquirer/acquirer.ts";
 import { settingsName } from "../acquirer/registered/registry.ts";
 import type { KeyId, PartnerId } from "../ids.ts";
 import type { AuditStore } from "../operators/audit.ts";
-import { endsOfValidity } from "../partners/callback-rules.ts";
+import { endsOfValidity } from "../partners/settings/callback-rules.ts";
 import type { NewEvent } from "../telemetry/events.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Alerts } from "./alerts.ts";

@@ -12,7 +12,7 @@ import { CachedPartners } from "../partners/directory.ts";
 import { SealBudget } from "../partners/keys.ts";
 import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
 import { PartnerRegistry } from "../partners/registry.ts";
-import { defaultSettings } from "../partners/settings.ts";
+import { defaultSettings } from "../partners/settings/settings.ts";
 import { ownVersion } from "../programs/process.ts";
 import { postgresProposals } from "../store/operators/proposals.ts";
 import { RowSeals } from "../store/operators/row-seals.ts";

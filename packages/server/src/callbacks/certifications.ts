@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { type CertifyReport, certify } from "@paybell/partner/certify";
 import type { Clock } from "../clock.ts";
 import { badFields, ServiceError } from "../errors.ts";
-import { type CallbackUrlRules, callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
+import { type CallbackUrlRules, callbackUrlProblem } from "../partners/settings/callback-rules.ts";
 import type { ConnectToEndpoint } from "./endpoint-connection.ts";
 
 export interface CertificationsParts {

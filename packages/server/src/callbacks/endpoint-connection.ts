@@ -3,8 +3,8 @@ import { ConnectionFailed } from "@paybell/partner/certify";
 import { connect, partnerRules, type ServiceConnectionSettings, targetOf } from "../delivery/transport/connect.ts";
 import { noTls, TransportFailure } from "../delivery/transport/failure.ts";
 import { registeredUrls } from "../notification.ts";
-import { endsOfValidity } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
+import { endsOfValidity } from "../partners/settings/callback-rules.ts";
 
 /** A new connection to a partner's endpoint, by the rules of every delivery. */
 export interface EndpointConnection {

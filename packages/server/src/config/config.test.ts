@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { defaultSettings } from "../partners/settings.ts";
+import { defaultSettings } from "../partners/settings/settings.ts";
 import { ConfigError, readConfig, type SettingKey, shownSettings } from "./config.ts";
 import { retryBounds } from "./retry-schedule.ts";
 import { settings } from "./settings.ts";

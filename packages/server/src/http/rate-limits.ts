@@ -3,7 +3,7 @@ import { BoundedMap } from "../bounded-map.ts";
 import { type Clock, systemTimers } from "../clock.ts";
 import type { Config } from "../config/config.ts";
 import { ServiceError } from "../errors.ts";
-import { networkOf } from "../partners/address-blocks.ts";
+import { networkOf } from "../partners/settings/address-blocks.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { anybody, type PartnerPolicy, policyOf } from "./policy.ts";
 import { ProcessorShare } from "./processor-share.ts";

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { Config } from "../config/config.ts";
 import { ServiceError } from "../errors.ts";
-import { AddressBlocks } from "../partners/address-blocks.ts";
+import { AddressBlocks } from "../partners/settings/address-blocks.ts";
 
 /** The callers of a listener. In production operators have their own; in the sandbox there is one for all. */
 export type HttpListener = "all" | "partners" | "operators";

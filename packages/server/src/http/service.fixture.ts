@@ -27,7 +27,7 @@ import { type EndedSessionStore, EndedSessions, Operators } from "../operators/o
 import type { Proposal } from "../operators/proposals.ts";
 import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
-import { completeSettings, defaultSettings, settingsProblems } from "../partners/settings.ts";
+import { completeSettings, defaultSettings, settingsProblems } from "../partners/settings/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
 import type { NewEvent } from "../telemetry/events.ts";
 import { createLog } from "../telemetry/log.ts";

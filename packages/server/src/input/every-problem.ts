@@ -7,9 +7,9 @@ import { type CommandRequest, reqIdField, requestFields } from "../commands/requ
 import { exemptDevice, reqIdRule } from "../commands/rules.ts";
 import type { FieldProblem } from "../errors.ts";
 import { type PartnerId, readId } from "../ids.ts";
-import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { defaultSettings } from "../partners/settings.ts";
+import { callbackUrlProblem } from "../partners/settings/callback-rules.ts";
+import { defaultSettings } from "../partners/settings/settings.ts";
 import { shapeError } from "./issues.ts";
 import { anyCommandSchema, wellTyped } from "./shapes.ts";
 

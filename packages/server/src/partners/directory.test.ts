@@ -4,7 +4,7 @@ import { newId, type PartnerId } from "../ids.ts";
 import { ageMaxMs, CachedPartners } from "./directory.ts";
 import { apiKeyHash, newSecret } from "./keys.ts";
 import { MasterKey } from "./master-key.ts";
-import { completeSettings, defaultSettings } from "./settings.ts";
+import { completeSettings, defaultSettings } from "./settings/settings.ts";
 import type { LoadedPartner, PartnerStates } from "./store.ts";
 
 const masterKey = MasterKey.generate();

@@ -6,7 +6,7 @@ import type { PartnerId } from "../ids.ts";
 import { apiKeyHash, isApiKey, keyObject } from "./keys.ts";
 import type { MasterKey } from "./master-key.ts";
 import type { ApiKeyHolder, Partner, PartnerDirectory, PartnerKeys } from "./partner.ts";
-import { completeSettings, type DefaultSettings } from "./settings.ts";
+import { completeSettings, type DefaultSettings } from "./settings/settings.ts";
 import type { LoadedKey, LoadedPartner, PartnerStates } from "./store.ts";
 
 export interface DirectoryOptions {

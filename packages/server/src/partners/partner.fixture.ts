@@ -1,7 +1,7 @@
 import { newId, type PartnerId } from "../ids.ts";
 import { keyObject, newSecret } from "./keys.ts";
 import type { Partner, PartnerSettings } from "./partner.ts";
-import { completeSettings } from "./settings.ts";
+import { completeSettings } from "./settings/settings.ts";
 
 /** A partner's snapshot with new keys, as the directory returns it. */
 export function partnerSnapshot(settings: Partial<PartnerSettings> = {}, id: PartnerId = newId()): Partner {

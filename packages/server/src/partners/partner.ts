@@ -1,9 +1,9 @@
 import type { KeyObject } from "node:crypto";
 import type { SealingKey } from "@paybell/contract";
 import type { KeyId, PartnerId } from "../ids.ts";
-import type { PartnerSettings } from "./settings.ts";
+import type { PartnerSettings } from "./settings/settings.ts";
 
-export type { PartnerSettings, ReportSettings } from "./settings.ts";
+export type { PartnerSettings, ReportSettings } from "./settings/settings.ts";
 
 export type PartnerState = "active" | "paused" | "disabled";
 

@@ -3,16 +3,16 @@ import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { safeFieldName } from "../guards/safe-text.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import { type Page, pageOf } from "../page.ts";
+import { apiKeyHash, newSecret } from "./keys.ts";
+import type { MasterKey } from "./master-key.ts";
+import type { ApiKeyScope, PartnerSettings, PartnerState, RotatedKind } from "./partner.ts";
 import {
   type CallbackUrlRules,
   type ClientCertificateInput,
   clientCertificateProblems,
   validUntil,
-} from "./callback-rules.ts";
-import { apiKeyHash, newSecret } from "./keys.ts";
-import type { MasterKey } from "./master-key.ts";
-import type { ApiKeyScope, PartnerSettings, PartnerState, RotatedKind } from "./partner.ts";
-import { isObject } from "./setting.ts";
+} from "./settings/callback-rules.ts";
+import { isObject } from "./settings/setting.ts";
 import {
   completeSettings,
   contactProblems,
@@ -20,7 +20,7 @@ import {
   type PartnerInput,
   scheduleProblems,
   settingsProblems,
-} from "./settings.ts";
+} from "./settings/settings.ts";
 import type {
   CallbackKeyToStore,
   FoundTerminal,

@@ -9,7 +9,7 @@ import { type ConnectRules, connect } from "../../delivery/transport/connect.ts"
 import type { EgressProxy } from "../../delivery/transport/egress-proxy.ts";
 import { callingContext } from "../../delivery/transport/tls.ts";
 import { newId } from "../../ids.ts";
-import { AddressBlocks } from "../../partners/address-blocks.ts";
+import { AddressBlocks } from "../../partners/settings/address-blocks.ts";
 import { type EgressConfig, egressProxyOf } from "../egress.ts";
 
 type AlertConfig = Pick<

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { retryBounds, scheduleSeconds } from "../../config/retry-schedule.ts";
 import type { Pause } from "../../partners/partner.ts";
-import { defaultSettings } from "../../partners/settings.ts";
+import { defaultSettings } from "../../partners/settings/settings.ts";
 import {
   comingAttemptsMs,
   jitter,

@@ -1,7 +1,7 @@
 import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
-import { AddressBlocks } from "../../partners/address-blocks.ts";
+import { AddressBlocks } from "../../partners/settings/address-blocks.ts";
 
 /** Resolves a host name to its addresses, the preferred ones first. Rejects if there are none, or without an answer. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;

@@ -3,7 +3,7 @@ import { request as requestHttps } from "node:https";
 import { isIP, isIPv6, type Socket } from "node:net";
 import { Cooldown } from "../../bounded-map.ts";
 import type { Clock } from "../../clock.ts";
-import { AddressBlocks } from "../../partners/address-blocks.ts";
+import { AddressBlocks } from "../../partners/settings/address-blocks.ts";
 import type { Resolve } from "./addresses.ts";
 import { describe, TransportFailure } from "./failure.ts";
 import { callingContext } from "./tls.ts";

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
 import type { AuditEntry } from "../../operators/audit.ts";
-import { networkOf } from "../../partners/address-blocks.ts";
+import { networkOf } from "../../partners/settings/address-blocks.ts";
 import type { HttpDependencies } from "../dependencies.ts";
 import { RateLimit } from "../rate-limits.ts";
 import type { CallerAddress } from "../request-guards.ts";

@@ -1,7 +1,7 @@
 import { Cooldown } from "../../bounded-map.ts";
 import { ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
-import { networkOf } from "../../partners/address-blocks.ts";
+import { networkOf } from "../../partners/settings/address-blocks.ts";
 import type { HttpDependencies } from "../dependencies.ts";
 import { RateLimit } from "../rate-limits.ts";
 import { notAmong } from "../request-guards.ts";

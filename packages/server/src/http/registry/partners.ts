@@ -3,8 +3,13 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import { component, componentOf, described } from "../../input/descriptions.ts";
-import type { PartnerSetting, SettingTable } from "../../partners/setting.ts";
-import { defaultSettings, loweredSettings, type PartnerInput, partnerSettings } from "../../partners/settings.ts";
+import type { PartnerSetting, SettingTable } from "../../partners/settings/setting.ts";
+import {
+  defaultSettings,
+  loweredSettings,
+  type PartnerInput,
+  partnerSettings,
+} from "../../partners/settings/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { bodyCheckedElsewhere, operations, type PartnerRoutes, responses } from "../operation.ts";

@@ -6,7 +6,7 @@ import { componentOf, described } from "../../input/descriptions.ts";
 import { type NewOperator, requireValidOperator } from "../../operators/operators.ts";
 import { type ProposableAction, type Proposal, proposable, ruleMinutesMax } from "../../operators/proposals.ts";
 import { type NewApiKey, requireValidApiKey } from "../../partners/api-keys.ts";
-import { loweredSettings, type PartnerInput } from "../../partners/settings.ts";
+import { loweredSettings, type PartnerInput } from "../../partners/settings/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { bodyCheckedElsewhere, operations, responses } from "../operation.ts";

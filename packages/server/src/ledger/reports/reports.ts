@@ -10,8 +10,8 @@ import { reportDifference, reportedBatch, reportedFacts } from "../../commands/r
 import { broken, exemptDevice } from "../../commands/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../../ids.ts";
-import { callbackUrlProblem } from "../../partners/callback-rules.ts";
 import type { Partner, PartnerDirectory, ReportSettings } from "../../partners/partner.ts";
+import { callbackUrlProblem } from "../../partners/settings/callback-rules.ts";
 import type { NewEvent } from "../../telemetry/events.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { type Notifier, notificationOf } from "../notifier.ts";

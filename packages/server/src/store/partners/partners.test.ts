@@ -9,7 +9,7 @@ import { SealBudget, sealsReserved } from "../../partners/keys.ts";
 import { MasterKey, MasterKeyMismatch, requireFittingMasterKey } from "../../partners/master-key.ts";
 import type { RotatedKind } from "../../partners/partner.ts";
 import type { PartnerRegistry } from "../../partners/registry.ts";
-import { defaultSettings, type PartnerInput } from "../../partners/settings.ts";
+import { defaultSettings, type PartnerInput } from "../../partners/settings/settings.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { isRegisteredDevice } from "../terminals/terminals.ts";
 import { postgresPartners } from "./partners.ts";

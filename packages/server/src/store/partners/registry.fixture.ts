@@ -2,7 +2,7 @@ import { systemClock } from "../../clock.ts";
 import { CachedPartners } from "../../partners/directory.ts";
 import type { MasterKey } from "../../partners/master-key.ts";
 import { PartnerRegistry, type RegistryParts } from "../../partners/registry.ts";
-import { defaultSettings } from "../../partners/settings.ts";
+import { defaultSettings } from "../../partners/settings/settings.ts";
 import type { Database } from "../database/database.ts";
 import { postgresTerminals } from "../terminals/terminals.ts";
 import { postgresPartners } from "./partners.ts";

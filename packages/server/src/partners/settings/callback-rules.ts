@@ -1,5 +1,5 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { type FieldProblem, invalid, tooLong } from "../errors.ts";
+import { type FieldProblem, invalid, tooLong } from "../../errors.ts";
 import { AddressBlocks } from "./address-blocks.ts";
 
 const charactersMax = 2_048;

@@ -18,8 +18,8 @@ import {
   wireNames,
 } from "@paybell/contract";
 import { z } from "zod";
-import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } from "../config/retry-schedule.ts";
-import { type FieldProblem, invalid, tooLong, unknownField, wrongType } from "../errors.ts";
+import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } from "../../config/retry-schedule.ts";
+import { type FieldProblem, invalid, tooLong, unknownField, wrongType } from "../../errors.ts";
 import { matches, parseBlock, requireBlock } from "./address-blocks.ts";
 import {
   type CallbackUrlRules,

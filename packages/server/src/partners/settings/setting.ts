@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type FieldProblem, invalid, unknownField, wrongType } from "../errors.ts";
+import { type FieldProblem, invalid, unknownField, wrongType } from "../../errors.ts";
 import type { CallbackUrlRules } from "./callback-rules.ts";
 
 export interface SettingContext {
