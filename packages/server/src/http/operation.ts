@@ -5,9 +5,9 @@ import { componentOf, described } from "../input/descriptions.ts";
 import { shapeError, unsendableTexts } from "../input/issues.ts";
 import type { Callers } from "./callers/partner-callers.ts";
 import type { HttpApp, HttpDependencies } from "./dependencies.ts";
+import type { RateLimits } from "./limits/rate-limits.ts";
 import type { Policy } from "./policy.ts";
 import { problemType } from "./problems.ts";
-import type { RateLimits } from "./rate-limits.ts";
 
 const fieldProblem = z.object({
   field: described(z.string(), "Path of the field, such as card.number or completions[3].amount"),

@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import type { AuditEntry } from "../../operators/audit.ts";
 import { networkOf } from "../../partners/settings/address-blocks.ts";
 import type { HttpDependencies } from "../dependencies.ts";
-import { RateLimit } from "../rate-limits.ts";
+import { RateLimit } from "../limits/rate-limits.ts";
 import type { CallerAddress } from "../request-guards.ts";
 
 /** A caller as the audit names them. */

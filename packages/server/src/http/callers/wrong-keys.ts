@@ -3,7 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
 import { networkOf } from "../../partners/settings/address-blocks.ts";
 import type { HttpDependencies } from "../dependencies.ts";
-import { RateLimit } from "../rate-limits.ts";
+import { RateLimit } from "../limits/rate-limits.ts";
 import { notAmong } from "../request-guards.ts";
 
 type WrongKeysParts = Pick<HttpDependencies, "log" | "metrics" | "clock" | "events">;

@@ -23,10 +23,10 @@ import type { Transaction } from "../../ledger/store.ts";
 import { notificationStates, registeredUrl } from "../../notification.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
 import type { HttpDependencies } from "../dependencies.ts";
+import { prefersAsync } from "../limits/rate-limits.ts";
 import { answer, operations, type PartnerRoutes, responses } from "../operation.ts";
 import { noSuch } from "../parameters.ts";
 import { partner, partnerReads } from "../policy.ts";
-import { prefersAsync } from "../rate-limits.ts";
 
 const operation = operations("Commands");
 const transactionOperation = operations("Transactions");

@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
-import type { Config } from "../config/config.ts";
-import type { Log } from "../telemetry/log.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { eventStreamType } from "./deliveries/overview.ts";
+import type { Config } from "../../config/config.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { eventStreamType } from "../deliveries/overview.ts";
 
 const toldAtMostEveryMs = 60_000;
 

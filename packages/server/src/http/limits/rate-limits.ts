@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { BoundedMap } from "../bounded-map.ts";
-import { type Clock, systemTimers } from "../clock.ts";
-import type { Config } from "../config/config.ts";
-import { ServiceError } from "../errors.ts";
-import { networkOf } from "../partners/settings/address-blocks.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { anybody, type PartnerPolicy, policyOf } from "./policy.ts";
+import { BoundedMap } from "../../bounded-map.ts";
+import { type Clock, systemTimers } from "../../clock.ts";
+import type { Config } from "../../config/config.ts";
+import { ServiceError } from "../../errors.ts";
+import { networkOf } from "../../partners/settings/address-blocks.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { anybody, type PartnerPolicy, policyOf } from "../policy.ts";
+import type { CallerAddress } from "../request-guards.ts";
 import { ProcessorShare } from "./processor-share.ts";
-import type { CallerAddress } from "./request-guards.ts";
 
 type Limit = PartnerPolicy["limit"] | "anonymous";
 

@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { readConfig } from "../config/config.ts";
-import { isApiKey } from "../partners/keys.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { partner } from "./policy.ts";
+import { readConfig } from "../../config/config.ts";
+import { isApiKey } from "../../partners/keys.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { partner } from "../policy.ts";
+import { apiKey, HttpTestService, otherApiKey } from "../service.fixture.ts";
 import { RateLimit, RateLimits } from "./rate-limits.ts";
-import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
 let service: HttpTestService;
 afterEach(() => service.close());

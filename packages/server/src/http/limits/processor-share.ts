@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock, Timers } from "../clock.ts";
+import type { Clock, Timers } from "../../clock.ts";
 
 /** Time that a partner may have taken when its next request is admitted: others wait as long. */
 const burstMs = 5;

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/service.ts";
-import { apiKey, HttpTestService, operatorToken } from "./service.fixture.ts";
+import { eventually } from "../../../../../test/support/service.ts";
+import { apiKey, HttpTestService, operatorToken } from "../service.fixture.ts";
 
 const connectionsMax = 8;
 let service: HttpTestService;
