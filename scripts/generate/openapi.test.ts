@@ -1,8 +1,8 @@
 import { cardIpnFields, commands, defaultSigning, headerNames } from "@paybell/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
-import { requestProblems } from "../../packages/server/src/commands/check.ts";
-import type { CommandRequest } from "../../packages/server/src/commands/request.ts";
+import { requestProblems } from "../../packages/server/src/commands/requests/check.ts";
+import type { CommandRequest } from "../../packages/server/src/commands/requests/request.ts";
 import { type ErrorCode, errors } from "../../packages/server/src/errors.ts";
 import { openApiDocument } from "./openapi.ts";
 

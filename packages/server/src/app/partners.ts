@@ -1,7 +1,7 @@
 import type { Mail, Mailer } from "../alerts/mail.ts";
 import { PartnerMessages, type PartnerMessagesParts } from "../callbacks/partner-messages.ts";
 import { systemClock } from "../clock.ts";
-import { cardNumberProblem } from "../commands/rules.ts";
+import { cardNumberProblem } from "../commands/requests/rules.ts";
 import { ContentMac } from "../delivery/attempt/content-mac.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Troubles } from "../notifications/trouble.ts";

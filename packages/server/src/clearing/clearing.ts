@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { cardNumberProblem } from "../commands/rules.ts";
+import { cardNumberProblem } from "../commands/requests/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { pageOf } from "../page.ts";

@@ -4,7 +4,7 @@ import type { CardFacts } from "../ipn/facts.ts";
 import { beginFollowUp, beginSale, completeCard, followingAmountProblem } from "./card-facts.ts";
 import { answer, approvals, numbers, originalFields, reqId, start } from "./original.fixture.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
-import type { CardRequest, PreAuthCompleteRequest, SaleRequest, VoidRequest } from "./request.ts";
+import type { CardRequest, PreAuthCompleteRequest, SaleRequest, VoidRequest } from "./requests/request.ts";
 import type { TerminalSequence } from "./terminal.ts";
 
 const originalReqId = "original reqid";

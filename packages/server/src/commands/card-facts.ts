@@ -3,8 +3,8 @@ import type { FieldProblem } from "../errors.ts";
 import type { CardFacts } from "../ipn/facts.ts";
 import { formatAmount } from "./amount.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
-import type { PreAuthCompleteRequest, RefundRequest, SaleRequest, VoidRequest } from "./request.ts";
-import { amountRule } from "./rules.ts";
+import type { PreAuthCompleteRequest, RefundRequest, SaleRequest, VoidRequest } from "./requests/request.ts";
+import { amountRule } from "./requests/rules.ts";
 import type { TerminalSequence } from "./terminal.ts";
 
 /** The identity of a transaction from its creation. */

@@ -8,7 +8,7 @@ import {
   partialCode,
   responseCodePattern,
 } from "../response-codes.ts";
-import { broken, delimiterProblem, replaceUnsendable } from "./rules.ts";
+import { broken, delimiterProblem, replaceUnsendable } from "./requests/rules.ts";
 
 export interface AcquirerReply {
   /** ISO 8583 field 39. */

@@ -1,7 +1,7 @@
 import { approvedCode, duplicateCode, unknownCode } from "../response-codes.ts";
 import type { TransactionStart } from "./card-facts.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
-import type { ReversalRequest } from "./request.ts";
+import type { ReversalRequest } from "./requests/request.ts";
 import type { ReversalState } from "./states.ts";
 import { beginSystemCommand, type CompletedSystemCommand, type SystemFacts } from "./system.ts";
 

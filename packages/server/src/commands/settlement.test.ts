@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseAmount } from "./amount.ts";
 import { reqId, start } from "./original.fixture.ts";
-import type { SettlementRequest } from "./request.ts";
+import type { SettlementRequest } from "./requests/request.ts";
 import {
   type BatchRow,
   beginSettlement,

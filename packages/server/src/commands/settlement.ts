@@ -3,7 +3,7 @@ import type { SettlementFacts } from "../ipn/facts.ts";
 import { approvedCode } from "../response-codes.ts";
 import { formatAmount } from "./amount.ts";
 import type { TransactionStart } from "./card-facts.ts";
-import type { SettlementRequest } from "./request.ts";
+import type { SettlementRequest } from "./requests/request.ts";
 import type { TerminalSequence } from "./terminal.ts";
 
 /** The acquirer's final answer to a Settlement. An unanswered one stays open, and is repeated. */

@@ -1,7 +1,7 @@
 import type { FieldProblem } from "../errors.ts";
 import type { TransactionStart } from "./card-facts.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
-import type { TerminalRequest } from "./request.ts";
+import type { TerminalRequest } from "./requests/request.ts";
 import type { TerminalSequence } from "./terminal.ts";
 
 /** The ledger facts of a system command. It has no IPN (section 1), so no table defines its fields. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cardNumberProblem } from "../commands/rules.ts";
+import { cardNumberProblem } from "../commands/requests/rules.ts";
 import { cardNumberRanges, holdsCardNumber, maskCardNumbers } from "./card-number.ts";
 
 function checkDigit(digits: string): string {

@@ -1,6 +1,6 @@
 import { cardSigningOrder, settlementSigningOrder } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { type RequestField, requestFields } from "../commands/request.ts";
+import { type RequestField, requestFields } from "../commands/requests/request.ts";
 import { holdsCardNumber } from "./card-number.ts";
 import { isSensitive } from "./sensitive-keys.ts";
 

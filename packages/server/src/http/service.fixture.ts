@@ -4,7 +4,7 @@ import { sealingKey, webhookKey } from "@paybell/contract";
 import type { FastifyInstance } from "fastify";
 import { systemClock } from "../clock.ts";
 import type { CompletionRequest } from "../commands/reports/completion.ts";
-import type { CommandRequest } from "../commands/request.ts";
+import type { CommandRequest } from "../commands/requests/request.ts";
 import { readConfig, shownSettings } from "../config/config.ts";
 import { type FieldProblem, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";

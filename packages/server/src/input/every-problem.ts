@@ -1,10 +1,10 @@
 import { type Command, commands } from "@paybell/contract";
-import { requestProblems } from "../commands/check.ts";
 import { completionProblems } from "../commands/reports/check-completion.ts";
 import { type CompletionRequest, completionFields, completionKind } from "../commands/reports/completion.ts";
 import { convertReport } from "../commands/reports/convert-report.ts";
-import { type CommandRequest, reqIdField, requestFields } from "../commands/request.ts";
-import { exemptDevice, reqIdRule } from "../commands/rules.ts";
+import { requestProblems } from "../commands/requests/check.ts";
+import { type CommandRequest, reqIdField, requestFields } from "../commands/requests/request.ts";
+import { exemptDevice, reqIdRule } from "../commands/requests/rules.ts";
 import type { FieldProblem } from "../errors.ts";
 import { type PartnerId, readId } from "../ids.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { isSendable, replaceUnsendable } from "../commands/rules.ts";
+import { isSendable, replaceUnsendable } from "../commands/requests/rules.ts";
 import { badFields, type ErrorCode, type FieldProblem, ServiceError } from "../errors.ts";
 import { safeFieldName } from "../guards/safe-text.ts";
 

@@ -1,8 +1,8 @@
 import { type Command, commands } from "@paybell/contract";
 import { z } from "zod";
 import { type CompletionRequest, completionFields, completionKind } from "../commands/reports/completion.ts";
-import type { CompletionField, RequestField, TextField } from "../commands/request.ts";
-import { type CommandRequest, reqIdField, requestFields } from "../commands/request.ts";
+import type { CompletionField, RequestField, TextField } from "../commands/requests/request.ts";
+import { type CommandRequest, reqIdField, requestFields } from "../commands/requests/request.ts";
 import { component, described, descriptions } from "./descriptions.ts";
 
 /** The shape check for a table of fields: exactly these, no others. The ledger checks the values. */

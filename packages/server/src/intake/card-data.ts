@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { cardNumberProblem } from "../commands/rules.ts";
+import { cardNumberProblem } from "../commands/requests/rules.ts";
 import { holdsCardNumber, isCardNumber, maskCardNumbers } from "../guards/card-number.ts";
 import { isSensitive, namesSensitive, sensitiveShapes } from "../guards/sensitive-keys.ts";
 import { readJson } from "../input/json.ts";

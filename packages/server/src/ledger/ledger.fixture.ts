@@ -12,7 +12,7 @@ import { type BookingView, SimulatedBank } from "../acquirer/simulator/bank.ts";
 import { next } from "../acquirer/simulator/behaviour.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import type { Clock } from "../clock.ts";
-import type { CommandRequest } from "../commands/request.ts";
+import type { CommandRequest } from "../commands/requests/request.ts";
 import { type LeaseId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";

@@ -9,10 +9,10 @@ import {
   OtherSite,
 } from "../acquirer/acquirer.ts";
 import type { Clock } from "../clock.ts";
-import { requestProblems } from "../commands/check.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import type { CommandRequest } from "../commands/request.ts";
-import { exemptDevice } from "../commands/rules.ts";
+import { requestProblems } from "../commands/requests/check.ts";
+import type { CommandRequest } from "../commands/requests/request.ts";
+import { exemptDevice } from "../commands/requests/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import { registeredUrl } from "../notification.ts";

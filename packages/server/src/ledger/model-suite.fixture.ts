@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, type TestAPI } from "vitest";
-import type { CommandRequest } from "../commands/request.ts";
+import type { CommandRequest } from "../commands/requests/request.ts";
 import { audit } from "./books.fixture.ts";
 import { field, type LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import { callers, type Ending, isCrash, type Op, op, RealTill, turnsOnLink } from "./model.fixture.ts";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { Answers, Behaviour } from "../acquirer/simulator/behaviour.ts";
-import type { CommandRequest } from "../commands/request.ts";
+import type { CommandRequest } from "../commands/requests/request.ts";
 import type { TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { LedgerBench, LedgerInstance, LedgerTill } from "./ledger.fixture.ts";

@@ -2,7 +2,7 @@ import { currencyDecimals } from "@paybell/contract";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import { acquirerNameRule, isAcquirerName, settingsName } from "../acquirer/registered/registry.ts";
 import { minorOf } from "../commands/amount.ts";
-import { cardNumberProblem } from "../commands/rules.ts";
+import { cardNumberProblem } from "../commands/requests/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { pageOf } from "../page.ts";

@@ -18,7 +18,7 @@ import type {
   SaleRequest,
   SettlementRequest,
   TerminalRequest,
-} from "../commands/request.ts";
+} from "../commands/requests/request.ts";
 import { beginReversal, succeedReversal } from "../commands/reversal.ts";
 import { beginSettlement } from "../commands/settlement.ts";
 import type { OriginalState } from "../commands/states.ts";

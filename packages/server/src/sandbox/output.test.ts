@@ -9,8 +9,8 @@ import { promisify, stripVTControlCharacters } from "node:util";
 import { type CardIpn, defaultSigning, type NotifiedCommand, type SettlementIpn } from "@paybell/contract";
 import type { ReceivedIpn } from "@paybell/partner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { requestProblems } from "../commands/check.ts";
-import { cardFields, requestFields, type SaleRequest } from "../commands/request.ts";
+import { requestProblems } from "../commands/requests/check.ts";
+import { cardFields, requestFields, type SaleRequest } from "../commands/requests/request.ts";
 import type { Transaction } from "../ledger/store.ts";
 import {
   bannerLines,

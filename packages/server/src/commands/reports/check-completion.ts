@@ -3,8 +3,8 @@ import type { FieldProblem } from "../../errors.ts";
 import { isUuid } from "../../ids.ts";
 import { approvedCode } from "../../response-codes.ts";
 import { amountShapeProblem } from "../amount.ts";
-import { shownDigitsProblem, swipeTypeProblem } from "../card.ts";
-import type { TextField } from "../request.ts";
+import { shownDigitsProblem, swipeTypeProblem } from "../requests/card.ts";
+import type { TextField } from "../requests/request.ts";
 import {
   amountOrZeroRule,
   amountRule,
@@ -18,7 +18,7 @@ import {
   type RuleContext,
   reqIdRule,
   textProblem,
-} from "../rules.ts";
+} from "../requests/rules.ts";
 import { type CompletionRequest, completionFields, completionKind, reportedCommands } from "./completion.ts";
 
 /** A list is checked until this many entries are invalid: that is enough to find the cause. */

@@ -18,7 +18,7 @@ import {
   optionalText,
   requiredText,
   type TextField,
-} from "../request.ts";
+} from "../requests/request.ts";
 
 /** The maximum number of entries in a settlement: the size of a batch. */
 const settlementListItemsMax = 50_000;

@@ -1,6 +1,6 @@
 import { holdsCardNumber } from "../../guards/card-number.ts";
 import { isSensitive } from "../../guards/sensitive-keys.ts";
-import { replaceUnsendable } from "../rules.ts";
+import { replaceUnsendable } from "../requests/rules.ts";
 
 const textCharactersMax = 4_096;
 const entriesMax = 100;

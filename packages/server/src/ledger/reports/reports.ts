@@ -7,7 +7,7 @@ import type { CompletionRequest } from "../../commands/reports/completion.ts";
 import { convertReport } from "../../commands/reports/convert-report.ts";
 import { redactItem } from "../../commands/reports/redact-item.ts";
 import { reportDifference, reportedBatch, reportedFacts } from "../../commands/reports/reported-facts.ts";
-import { broken, exemptDevice } from "../../commands/rules.ts";
+import { broken, exemptDevice } from "../../commands/requests/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../../ids.ts";
 import type { Partner, PartnerDirectory, ReportSettings } from "../../partners/partner.ts";

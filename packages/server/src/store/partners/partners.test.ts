@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { loseDeadlock } from "../../../../../test/support/locks.ts";
-import { cardNumberProblem } from "../../commands/rules.ts";
+import { cardNumberProblem } from "../../commands/requests/rules.ts";
 import type { ServiceError } from "../../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../../ids.ts";
 import type { CachedPartners } from "../../partners/directory.ts";

@@ -1,6 +1,6 @@
 import { cardSchemes, contradicts, swipeTypes } from "@paybell/contract";
-import { tlvHead } from "../ber-tlv.ts";
-import type { FieldProblem } from "../errors.ts";
+import { tlvHead } from "../../ber-tlv.ts";
+import type { FieldProblem } from "../../errors.ts";
 import type { CardRequest } from "./request.ts";
 import { broken, oneOf } from "./rules.ts";
 

@@ -1,8 +1,8 @@
 import { type IpnKind, paymentTypes, type Signing, signedFields } from "@paybell/contract";
-import type { ErrorCode, FieldProblem } from "../errors.ts";
-import { holdsCardNumber, merchantIdHoldsCardNumber } from "../guards/card-number.ts";
-import { isUuidV4 } from "../ids.ts";
-import { amountOrZeroProblem, amountProblem } from "./amount.ts";
+import type { ErrorCode, FieldProblem } from "../../errors.ts";
+import { holdsCardNumber, merchantIdHoldsCardNumber } from "../../guards/card-number.ts";
+import { isUuidV4 } from "../../ids.ts";
+import { amountOrZeroProblem, amountProblem } from "../amount.ts";
 import type { TextField } from "./request.ts";
 
 export interface RuleContext {

@@ -1,7 +1,7 @@
 import { currencyDecimals, defaultPaymentType } from "@paybell/contract";
-import type { FieldProblem } from "../errors.ts";
+import type { FieldProblem } from "../../errors.ts";
+import { completionKind } from "../reports/completion.ts";
 import { cardProblems, chipFields, chipProblems } from "./card.ts";
-import { completionKind } from "./reports/completion.ts";
 import {
   type CommandRequest,
   type ReversalRequest,

@@ -1,6 +1,6 @@
 import { type Command, commands, ipnFields } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { completionFields, completionKind } from "./reports/completion.ts";
+import { completionFields, completionKind } from "../reports/completion.ts";
 import { type RequestField, requestFields } from "./request.ts";
 
 const fieldsOf = (command: Command): readonly RequestField[] => requestFields[command];
