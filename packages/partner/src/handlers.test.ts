@@ -10,11 +10,14 @@ import {
 import type { AddressInfo } from "node:net";
 import express from "express";
 import Fastify from "fastify";
+import { Hono } from "hono";
 import { afterEach, describe, expect, it } from "vitest";
 import { expressHandler } from "./express.ts";
 import { fastifyPlugin } from "./fastify.ts";
 import { fetchHandler } from "./fetch.ts";
+import { honoHandler } from "./hono.ts";
 import { bodyBytesMax, IpnRefused, Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "./index.ts";
+import { nextApi, nextRoute } from "./next.ts";
 import { nodeHandler } from "./node.ts";
 import { type TestDelivery, testDelivery, testEnvelope } from "./testing.ts";
 
@@ -52,17 +55,35 @@ async function readAll(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+async function onNode(handler: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<Partner> {
+  const origin = await listen(
+    createServer((request, response) => {
+      if (request.url === "/ipn") handler(request, response);
+      else void readAll(request).then(() => handler(request, response));
+    }),
+  );
+  return { url: `${origin}/ipn`, eatenUrl: `${origin}/eaten` };
+}
+
+async function onFetch(handler: (request: Request) => Response | Promise<Response>): Promise<Partner> {
+  const origin = await listen(
+    createServer((request, response) => {
+      void serveFetch(request, response, async (asked) => {
+        if (request.url !== "/ipn") await asked.text();
+        return handler(asked);
+      });
+    }),
+  );
+  return { url: `${origin}/ipn`, eatenUrl: `${origin}/eaten` };
+}
+
 const starts: Record<string, Start> = {
-  async nodeHandler(options, onIpn, log) {
-    const handler = nodeHandler(receiver(options), onIpn, { log });
-    const origin = await listen(
-      createServer((request, response) => {
-        if (request.url === "/ipn") handler(request, response);
-        else void readAll(request).then(() => handler(request, response));
-      }),
-    );
-    return { url: `${origin}/ipn`, eatenUrl: `${origin}/eaten` };
-  },
+  nodeHandler: (options, onIpn, log) => onNode(nodeHandler(receiver(options), onIpn, { log })),
+  nextApi: (options, onIpn, log) => onNode(nextApi(receiver(options), onIpn, { log })),
+  fetchHandler: (options, onIpn, log) => onFetch(fetchHandler(receiver(options), onIpn, { log })),
+  nextRoute: (options, onIpn, log) => onFetch(nextRoute(receiver(options), onIpn, { log })),
+  honoHandler: (options, onIpn, log) =>
+    onFetch(new Hono().all("*", honoHandler(receiver(options), onIpn, { log })).fetch),
 
   async expressHandler(options, onIpn, log) {
     const handler = expressHandler(receiver(options), onIpn, { log });
@@ -98,19 +119,6 @@ const starts: Record<string, Start> = {
     });
     const origin = await app.listen({ host: "127.0.0.1", port: 0 });
     return { url: `${origin}/ipn`, eatenUrl: `${origin}/eaten/ipn` };
-  },
-
-  async fetchHandler(options, onIpn, log) {
-    const handler = fetchHandler(receiver(options), onIpn, { log });
-    const origin = await listen(
-      createServer((request, response) => {
-        void serveFetch(request, response, async (asked) => {
-          if (request.url !== "/ipn") await asked.text();
-          return handler(asked);
-        });
-      }),
-    );
-    return { url: `${origin}/ipn`, eatenUrl: `${origin}/eaten` };
   },
 };
 
