@@ -27,7 +27,7 @@ import {
   serveCommand,
   verifyCommand,
 } from "./service/service.ts";
-import type { AnyCommand } from "./shell/command.ts";
+import { type AnyCommand, codeLines } from "./shell/command.ts";
 import type { CommandContext, HostEnvironment } from "./shell/context.ts";
 import {
   type ExitCode,
@@ -79,7 +79,7 @@ const groups = [
 export function program(context: CommandContext, saysUsage = true): AnyCommand {
   const root: AnyCommand = new Command("paybell")
     .description("Card payment commands, and the notifications that must not be lost.")
-    .addHelpText("after", `\nExit codes:\n${exitCodeLines().join("\n")}\n\nExample:\n  $ paybell sandbox`);
+    .addHelpText("after", `\nExit codes:\n${codeLines(exitCodeMeanings).join("\n")}\n\nExample:\n  $ paybell sandbox`);
 
   root.version(version(), "-V, --version", "print the version");
   for (const [heading, factories] of groups) {
@@ -116,10 +116,6 @@ function withSubcommands(one: AnyCommand): AnyCommand[] {
 
 function pathOf(one: AnyCommand): string {
   return one.parent === null ? "" : `${pathOf(one.parent)}${one.name()} `;
-}
-
-function exitCodeLines(): string[] {
-  return Object.entries(exitCodeMeanings).map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`);
 }
 
 /** Runs one command line, without `node` and the script's name. Never throws; resolves to the exit code. */

@@ -1,7 +1,7 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
 import { addDecimals, type Decimal, readDecimal, writeDecimal } from "@paybell/contract/decimal";
 import { checkNames, Misused } from "./errors/misused.ts";
-import { checkOption, type OptionRule } from "./errors/option-checks.ts";
+import { anObject, checkOption, type OptionRule } from "./errors/option-checks.ts";
 
 /** The fields of a transaction that reconciling needs. Its card IPN has them, and your own record may. */
 export interface Reconcilable
@@ -110,7 +110,6 @@ const facts = ["batchNo", "mid", "status", "tid"];
 const ofTransaction = [...facts, "id", "invoiceNo", "refId", "reqId", "transaction_type"];
 const totals = ["quantity", "saleQuantity", "saleTotalAmount", "voidQuantity", "voidTotalAmount", "totalAmount"];
 
-const anObject: OptionRule = { allows: (value) => Object(value) === value, remedy: "Give an object: { … }." };
 const aSettlement: OptionRule = {
   allows: (value) => {
     const list: unknown = Object(value).settlementList;

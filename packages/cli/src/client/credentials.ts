@@ -78,9 +78,9 @@ export interface CredentialsFile {
 
 /** The named file, otherwise that of the sandbox in this folder; undefined if there is neither. */
 export async function credentialsOfFile(context: CommandContext, named?: string): Promise<CredentialsFile | undefined> {
-  const path = named ?? setOrUndefined(context.env["PAYBELL_CREDENTIALS"]);
+  const path = named ?? (context.env["PAYBELL_CREDENTIALS"] || undefined);
   const isSandbox = path === undefined;
-  const home = setOrUndefined(context.env["PAYBELL_HOME"]) ?? ".paybell";
+  const home = context.env["PAYBELL_HOME"] || ".paybell";
   const shown = path ?? join(home, "sandbox.json");
   const text = await readFile(resolve(context.workingDirectory, shown), "utf8").catch(
     (error: NodeJS.ErrnoException) => {
@@ -125,10 +125,6 @@ async function rewrite(context: CommandContext, path: string, content: Values): 
     const why = error instanceof Failure ? error.message : whyUnreadable(error as NodeJS.ErrnoException);
     context.stderr.write(`Warning: ${path} is in an older shape, and cannot be rewritten: ${why}\n`);
   }
-}
-
-function setOrUndefined(text: string | undefined): string | undefined {
-  return text === "" ? undefined : text;
 }
 
 function parse(text: string, path: string): Readonly<Record<string, unknown>> {

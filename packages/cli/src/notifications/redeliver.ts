@@ -195,13 +195,6 @@ function progressResult(progress: RedeliveryProgress): Result {
   return { value: progress, lines: [`${progressText(progress)}.`], code };
 }
 
-interface EachRedelivered {
-  readonly redelivered: number;
-  /** Still held back, by a pause or by the order of their chain. */
-  readonly held: readonly { readonly id: string; readonly by: "paused" | "order" }[];
-  readonly refused: readonly { readonly id: string; readonly code: string; readonly message: string }[];
-}
-
 type To = "original" | "registered";
 
 /**
@@ -216,13 +209,14 @@ async function redeliverEach(
   ids: readonly string[],
   to: To,
   onProgress: (done: number) => void,
-): Promise<EachRedelivered> {
+) {
   let [redelivered, done] = [0, 0];
-  const held: { id: string; by: "paused" | "order" }[] = [];
+  /** Still held back, by a pause or by the order of their chain. */
+  const held: { id: string; by: keyof typeof heldBy }[] = [];
   const refused: { id: string; code: string; message: string }[] = [];
   for (const id of ids) {
     try {
-      const answer = await api.post<{ held?: "paused" | "order" | null }>(
+      const answer = await api.post<{ held?: keyof typeof heldBy | null }>(
         `${path}/${encodeURIComponent(id)}/redeliver`,
         { to },
       );

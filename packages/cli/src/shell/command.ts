@@ -114,7 +114,7 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-function codeLines(codes: NonNullable<CommandDescription["exitCodes"]>): string[] {
+export function codeLines(codes: NonNullable<CommandDescription["exitCodes"]>): string[] {
   return Object.entries(codes).map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`);
 }
 

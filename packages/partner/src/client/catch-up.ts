@@ -1,5 +1,5 @@
 import { checkNames, PaybellError } from "../errors/misused.ts";
-import { checkOption, type OptionRule } from "../errors/option-checks.ts";
+import { anObject, checkOption, type OptionRule } from "../errors/option-checks.ts";
 import { openWithoutSource, type ReceivedIpn, type Receiver } from "../receiver/receiver.ts";
 import { ApiError, type Client } from "./client.ts";
 
@@ -78,7 +78,6 @@ export async function* catchUp(
   }
 }
 
-const anObject: OptionRule = { allows: (value) => Object(value) === value, remedy: "Give an object: { … }." };
 const aClient = having("pullNotifications", "Give a client: client({ baseUrl, apiKey }).");
 const aReceiver: OptionRule = {
   ...having("open", "Give a receiver: receiver({ encryptionKey, … })."),

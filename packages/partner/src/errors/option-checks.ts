@@ -10,6 +10,8 @@ export interface OptionRule {
   readonly reason?: MisusedReason;
 }
 
+export const anObject: OptionRule = { allows: (value) => Object(value) === value, remedy: "Give an object: { … }." };
+
 /** @throws Misused naming the value, and the allowed ones */
 export function checkOption(
   name: string,
