@@ -39,7 +39,11 @@ export interface SettlementStore {
    * again at the same step it returns the same ones.
    */
   reserveTraceNumbers(settlement: DueSettlement, count: number): Promise<MessageNumbers>;
-  /** Whether nothing is in flight on the terminal that may still change its batch. */
+  /**
+   * Whether the terminal is quiet, so that its batch can be counted: no command is in flight, which may still enter the
+   * batch, and no Reversal is running, which may still remove one. A Batch Upload is such a command: between the
+   * messages of a settlement it would make the host count twice. A Logon and the Settlement itself are not.
+   */
   isQuiet(partnerId: PartnerId, tid: string): Promise<boolean>;
   totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals>;
   /** The transactions to upload, in the order of their ids. */

@@ -66,8 +66,7 @@ const number = prepared<{ last: number; count: number; at: Date; repeat: boolean
     RETURNING s.trace_no AS last, s.trace_count AS count, s.numbered_at AS at,
       NOT EXISTS (SELECT FROM taken) AS repeat`);
 
-// A command in flight may still enter the batch, and a running Reversal may still remove one. A Batch Upload between
-// the messages of the settlement would make the host count twice.
+// The rule is at `SettlementStore.isQuiet`.
 const isQuiet = prepared<{ quiet: boolean }>(`
   SELECT NOT EXISTS (
       SELECT FROM transactions t WHERE t.partner_id = $1 AND t.tid = $2 AND t.state = 'INIT'
@@ -264,8 +263,7 @@ export function postgresSettlements(homes: Homes): SettlementStore {
     },
 
     async counted(partnerId, batchId) {
-      const rows = await listCounted.rows(homes.of(partnerId).engine, [partnerId, batchId]);
-      return rows;
+      return await listCounted.rows(homes.of(partnerId).engine, [partnerId, batchId]);
     },
   };
 }
