@@ -37,6 +37,11 @@ interface Reader {
   scansSinceMs: number;
 }
 
+const minRows = 4;
+/** A hint usually arrives within this time. Rows that became due since are left to it, and to the next sweep. */
+const hintMs = 500;
+/** Rows due later than that are read by then, because the platform's timers end at 24 days. */
+const timerMaxMs = 86_400_000;
 const readsMax = 64;
 const readRowsMax = 512;
 /** The bound of one page: a settlement of 50,000 entries is 3.6 MB. */
@@ -467,12 +472,6 @@ export class Queues {
 function queueKeyOf({ partnerId, name }: Queue): QueueKey {
   return { partnerId, queue: name };
 }
-
-const minRows = 4;
-/** A hint usually arrives within this time. Rows that became due since are left to it, and to the next sweep. */
-const hintMs = 500;
-/** Rows due later than that are read by then, because the platform's timers end at 24 days. */
-const timerMaxMs = 86_400_000;
 
 function isNoLater({ round, attemptsMade }: Attempted, last: Attempted | undefined): boolean {
   return last !== undefined && (last.round > round || (last.round === round && last.attemptsMade >= attemptsMade));

@@ -101,8 +101,16 @@ interface Session {
 const closed = "the link was closed";
 
 /**
- * Keeps one connection to one of several hosts: connects, signs on, checks for signs of life, and tries the next
- * host when that fails. Requests of many callers share it, each answer finding its own.
+ * Keeps one connection to one of several hosts. Requests of many callers share it, each answer finding its own.
+ *
+ * ```
+ * connect ──► sign on ──► request the key ──► up ◄──(the host signs off, and on)──► signed off
+ *    ▲           │               │             │ (silence: an echo)                     │
+ *    │           ▼               ▼             ▼           answers in flight, then      ▼
+ *    └────── the next host; after a round of all a wait; the first after a good connection
+ * ```
+ *
+ * `Exchanges` matches answers with requests, `Wire` has the bytes, `SignOffs` is what all instances know of the hosts.
  */
 export class Link {
   readonly #options: LinkOptions;
