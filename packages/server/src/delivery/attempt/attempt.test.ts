@@ -11,6 +11,7 @@ import { type AttemptParts, attemptMaker, faultOf } from "./attempt.ts";
 
 const held = { outOfOrder: false, mayWrite: () => true };
 const partner = partnerSnapshot({ callBackUrl: "https://callback.test/ipn" });
+const accepted = { kind: "accepted" };
 const content = JSON.stringify({ kind: "card", command: "SALE", fields: { id: "t-1" } });
 
 function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
@@ -130,7 +131,7 @@ test.each([
   [400, [{ deadlineMs: 600 }]],
   [1_000, []],
 ])("%i ms for sealing are subtracted from the attempt's timeout of a second", async (sealingMs, posted) => {
-  let nowMs = 0;
+  let nowMs = 5_000;
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
   const clock = { ...systemClock, monotonicMs: () => nowMs };
   const { keys } = partner;
@@ -150,7 +151,7 @@ test.each([
     held,
   );
   expect(posts).toMatchObject(posted);
-  if (posted.length === 0) expect(made).toEqual({ postponeMs: 1_000 });
+  expect(made).toMatchObject(posted.length === 0 ? { postponeMs: 1_000 } : { attempt: { durationMs: sealingMs } });
 });
 
 test("a failure is retried, no sooner than the partner asked; the last one of the schedule parks", async () => {
@@ -181,6 +182,21 @@ test("without a callback URL, or with an exhausted key, nothing is sent and the 
   });
 });
 
+test("a notification whose content somebody changed is parked unsent; one that was never in the database is sent", async () => {
+  const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
+  const contents = { isAsCommitted: () => false };
+  const [attempt, mac] = [attemptMaker(partsOf({ transport, contents })), Buffer.alloc(17)];
+  for (const stored of [mac, null])
+    expect(await attempt(deliveryOf(partner.id, { content, mac: stored }), partner, held)).toMatchObject({
+      attempt: { reason: "content_changed", keyId: null },
+      next: { kind: "parked" },
+    });
+  expect(posts).toEqual([]);
+  expect(await attempt(deliveryOf(partner.id, { content }), partner, held)).toMatchObject({ next: accepted });
+  contents.isAsCommitted = () => true;
+  expect(await attempt(deliveryOf(partner.id, { content, mac }), partner, held)).toMatchObject({ next: accepted });
+});
+
 test("a notification that the service cannot handle has one event for each round, in whichever process", () => {
   const first = deliveryOf(partner.id);
   const again = { ...first, round: 1, scheduleStartMs: first.scheduleStartMs + 60_000.5 };
@@ -205,7 +221,9 @@ test.each<[Partial<AttemptParts>, string]>([
 
 test("a database that reserves no seals puts the notification off, and is no attempt", async () => {
   const attempt = attemptMaker(partsOf({ seals: { spend: nothingMayBeSent } }));
-  expect(await attempt(deliveryOf(partner.id, { content }), partner, held)).toEqual({ postponeMs: 1_000 });
+  // By then another instance may have it, however old it is.
+  const delivery = deliveryOf(partner.id, { content, scheduleStartMs: Date.now() - 60_000 });
+  expect(await attempt(delivery, partner, held)).toEqual({ postponeMs: 1_000 });
 });
 
 test.each([

@@ -131,10 +131,8 @@ async function tryOnce(
   const keyId = partner.keys.encryption.id;
   let originalReqId: string | undefined;
   try {
-    const reading = originalReqIdFor(partner, delivery, parts.reqIdOf);
-    if (reading !== undefined) originalReqId = await reading;
-    const taken = parts.seals.spend(partner.id, keyId);
-    if (taken !== undefined) await taken;
+    originalReqId = await originalReqIdFor(partner, delivery, parts.reqIdOf);
+    await parts.seals.spend(partner.id, keyId);
   } catch (error) {
     if (error instanceof KeyExhausted) return refused("key_exhausted", error.message);
     if (error instanceof KeyMissing) throw error;

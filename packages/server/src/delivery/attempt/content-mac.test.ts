@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey } from "node:crypto";
 import { expect, test } from "vitest";
-import { newId } from "../../ids.ts";
+import { idTimeMs, newId } from "../../ids.ts";
 import { ContentMac, type FixedContent } from "./content-mac.ts";
 
 const key = createSecretKey(Buffer.alloc(32, 7));
@@ -46,5 +46,16 @@ test("a MAC that was made before it covered the original is accepted, and is no 
   expect(macs.isAsCommitted({ ...sale, content: "{}" }, older)).toBe(false);
   expect(macs.isAsCommitted(sale, macs.of(sale).subarray(1))).toBe(false);
   expect(macs.isAsCommitted(sale, Buffer.concat([Buffer.of(2), older]))).toBe(false);
-  expect(changed).toHaveLength(3);
+  expect(macs.isAsCommitted(sale, Buffer.of(0))).toBe(false);
+  expect(changed).toEqual(Array(4).fill(sale.id));
+});
+
+test("only a notification older than the time since when all have a MAC may be without one", () => {
+  const macs = new ContentMac(key, () => undefined);
+  const atMs = idTimeMs(sale.id);
+  const isAccepted = [Number.POSITIVE_INFINITY, atMs + 1, atMs, atMs + 1].map((sinceMs) => {
+    macs.requiredSince(sinceMs);
+    return macs.isAsCommitted(sale, null);
+  });
+  expect(isAccepted).toEqual([true, true, false, false]);
 });

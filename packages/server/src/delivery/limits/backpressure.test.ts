@@ -70,6 +70,26 @@ test("a notification not recorded after two seconds waits for its partner, and i
   state.timer?.();
   state.nowMs = 2_600;
   expect(ask()).toEqual({ mayBegin: true });
+  handOver(1_000);
+  state.nowMs = 4_700;
+  expect(ask()).toEqual({ mayBegin: true });
+});
+
+test("an outcome counts for a notification of the period before first, and then for one of this period", async () => {
+  const { handOver, ask, pressure, state } = backpressure();
+  handOver(9);
+  state.nowMs = 1_500;
+  expect(ask()).toEqual({ mayBegin: true });
+  handOver(9);
+  const asked = ask();
+  pressure.recorded(8);
+  await settled();
+  expect(asked).toEqual({ mayBegin: true });
+  pressure.recorded(4);
+  handOver(4);
+  expect(ask()).toEqual({ mayBegin: true });
+  handOver(1);
+  expect(ask()).toEqual({ mayBegin: false });
 });
 
 test("a batch waits for a bounded time although nothing is recorded, and so does the next one", async () => {

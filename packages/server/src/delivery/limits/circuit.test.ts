@@ -198,6 +198,7 @@ describe("the gate of an endpoint", () => {
     expect(gate(null)).toBe("passes");
     expect(gate("no URL")).toBe("passes");
     expect(circuits.gateOfQueue({ partnerId: other, queue: origin }, undefined)).toBe("passes");
+    expect(circuits.gateOfQueue({ partnerId, queue: "" }, undefined)).toBe("passes");
   });
 
   test("is shut indefinitely for a registered URL that answered 410, and open for its neighbours", () => {
@@ -260,6 +261,9 @@ describe("a tripped circuit is probed", () => {
     expect(gate()).toEqual({ untilMs: clock.ms + probeStepMs, reason: "status" });
     clock.ms += probeStepMs;
     expect(gate()).toBe("probe");
+    // Another one closed it meanwhile.
+    observe(acceptedAttempt);
+    expect([observe(told, { isProbe: true }), gate()]).toEqual([[], "passes"]);
   });
 
   test("on time, although attempts in flight when it tripped said nothing, or failed as well", () => {
@@ -285,6 +289,7 @@ describe("the change by an attempt", () => {
     const changes = trip();
     expect(changes.map(({ changeNo }) => changeNo)).toEqual([1, 2, 3, 4, 5]);
     expect(changes.map(({ circuit }) => circuit.failures)).toEqual([1, 2, 3, 4, 5]);
+    expect(changes.map(({ circuit }) => circuit.probeInMs)).toEqual([null, null, null, null, probeStepMs]);
     expect(changes.every(({ epoch, queue, kind }) => epoch === 3 && queue === origin && kind === "origin")).toBe(true);
   });
 
@@ -318,10 +323,13 @@ describe("a change that could not be stored", () => {
     expect(gateOfOrigin(origin)).toBe("passes");
   });
 
-  test("is undone after a success too, and the endpoint is probed again", () => {
+  test("is undone after a success too, and the endpoint is probed again, at its time", () => {
     const { circuits, clock, observe, trip, gateOfOrigin } = circuitsOf();
     trip();
-    clock.ms += probeStepMs;
+    clock.ms += 1_000;
+    circuits.withdraw(observe(acceptedAttempt));
+    expect(gateOfOrigin(origin)).toEqual(shut);
+    clock.ms += probeStepMs - 1_000;
     const closed = observe(acceptedAttempt, { isProbe: true });
     expect(gateOfOrigin(origin)).toBe("passes");
     circuits.withdraw(closed);

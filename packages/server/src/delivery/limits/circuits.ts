@@ -209,7 +209,7 @@ export class Circuits {
     if (effect === "gone" && isRegistered) {
       const { href } = new URL(attempt.url);
       const key = { partnerId, queue: urlCircuit(attempt.url) };
-      changes.push(this.#apply(key, "url", href, { ...signal, effect, isProbe: false }, epoch));
+      changes.push(this.#apply(key, "url", href, { ...signal, effect }, epoch));
     }
     return changes.filter((change) => change !== undefined);
   }
@@ -282,14 +282,9 @@ function atMoment({ circuit, sinceMs }: StoredCircuit, nowMs: number): Circuit {
   return { ...circuit, probeInMs: circuit.probeInMs - (nowMs - sinceMs) };
 }
 
-/** A probe that merely came closer is not a change. */
+/** Every failure counts. A probe that merely came closer is not a change. */
 function isSame(before: Circuit, after: Circuit): boolean {
-  return (
-    before.state === after.state &&
-    before.failures === after.failures &&
-    before.probes === after.probes &&
-    before.probeInMs === after.probeInMs
-  );
+  return before.state === after.state && before.failures === after.failures;
 }
 
 /** An endpoint as the APIs show it. */

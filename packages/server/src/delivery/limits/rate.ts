@@ -16,7 +16,6 @@ interface Bucket {
 
 /** A POST that has not arrived by then hangs, and holds nothing back. */
 const outstandingMaxMs = 1_000;
-const fullAfterMs = 1_000;
 
 /**
  * Limits each partner's POSTs per second by a token bucket that holds one second's worth, at least one token. In any t
@@ -26,8 +25,8 @@ const fullAfterMs = 1_000;
  */
 export class RateLimits {
   readonly #nowMs: () => number;
+  /** Of each partner with a limit, while this worker owns its shard. */
   readonly #buckets = new Map<PartnerId, Bucket>();
-  #prunedMs = 0;
 
   /** @param nowMs a monotonic clock */
   constructor(nowMs: () => number) {
@@ -75,7 +74,6 @@ export class RateLimits {
     const nowMs = this.#nowMs();
     const known = this.#buckets.get(partnerId);
     if (known === undefined) {
-      this.#prune(nowMs);
       const tokens = Math.min(capacity(perSecond), ((nowMs - sinceMs) * perSecond) / 1_000);
       const bucket = { tokens, atMs: nowMs, perSecond, outstanding: new Set<Token>() };
       this.#buckets.set(partnerId, bucket);
@@ -91,16 +89,6 @@ export class RateLimits {
     known.atMs = nowMs;
     known.perSecond = perSecond;
     return known;
-  }
-
-  /** Forgets the buckets that are full by now: a new one is the same. */
-  #prune(nowMs: number): void {
-    if (nowMs - this.#prunedMs < fullAfterMs) return;
-    this.#prunedMs = nowMs;
-    for (const [partnerId, { tokens, atMs, perSecond, outstanding }] of this.#buckets) {
-      const isFull = tokens + ((nowMs - atMs) * perSecond) / 1_000 >= capacity(perSecond);
-      if (isFull && outstanding.size === 0) this.#buckets.delete(partnerId);
-    }
   }
 }
 

@@ -238,6 +238,21 @@ describe("a worker", () => {
     expect(begun).toEqual([young]);
   });
 
+  test("parks nothing of a partner that is paused, and looks at the others", async () => {
+    const parked: string[] = [];
+    const { time, pending, worker, circuits, others, troubles } = await workerOver({
+      park: async (all) => parked.push(...all.map(({ id }) => id)),
+    });
+    const rows = [newId<"partner">(), partnerId].map((id) => deliveryOf(id, { scheduleStartMs: -65_000 }));
+    const gone = { queue: urlCircuit(url), circuit: goneCircuit, controlNo: 0 };
+    circuits.load = async () => rows.map((row) => ({ ...gone, partnerId: row.partnerId }));
+    others.set(partnerId, "paused");
+    worker.leaseLost();
+    pending.rows = rows;
+    await time.pass(12_000);
+    expect([parked, troubles]).toEqual([[rows[0]?.id], []]);
+  });
+
   test("parks nothing that is on the wire, although its schedule is over and its endpoint was tripped since", async () => {
     const parked: unknown[] = [];
     const { time, pending, worker, begun, circuits } = await workerOver({ park: async (all) => parked.push(...all) });
@@ -284,6 +299,24 @@ describe("a worker", () => {
     expect(parked).toContain(sale.id);
   });
 
+  test("keeps nothing in memory that it postponed or parked, and reads it again when it is due", async () => {
+    const { time, pending, worker, circuits, overdue } = await workerOver(
+      {},
+      { callBackUrlByCommand: { SALE: tills } },
+    );
+    circuits.load = async () => [tripped];
+    worker.leaseLost();
+    await time.pass(2_000);
+    for (const ageMs of [40_000, 65_000])
+      worker.offer(deliveryOf(partnerId, { scheduleStartMs: time.ms - ageMs }), time.ms);
+    await time.pass(100);
+    expect([worker.status.rows, overdue]).toEqual([0, [1]]);
+    await time.pass(3_800);
+    expect(pending.reads).toEqual([]);
+    await time.pass(200);
+    expect(pending.reads).toHaveLength(1);
+  });
+
   test("sends what has another URL by now from the queue of an endpoint that accepts nothing", async () => {
     const { time, pending, worker, begun, circuits, answer } = await workerOver(
       {},
@@ -303,11 +336,16 @@ describe("a worker", () => {
   });
 
   test("scans all of a shut queue until it has nothing for other URLs, then a page at a time", async () => {
-    const { time, pending, worker, circuits } = await workerOver({}, { callBackUrlByCommand: { SALE: tills } });
+    const callBackUrlByCommand: Record<string, string> = {};
+    const { time, pending, worker, circuits } = await workerOver({}, { callBackUrlByCommand });
     circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 1e9 } }];
     worker.leaseLost();
     pending.rows = Array.from({ length: 1_200 }, () => deliveryOf(partnerId, { command: "VOID" }));
     await time.pass(12_000);
+    // As long as all commands have one URL.
+    expect(pending.scans.splice(0)).toHaveLength(1);
+    callBackUrlByCommand["SALE"] = tills;
+    await time.pass(11_000);
     expect(pending.scans).toHaveLength(3);
     await time.pass(11_000);
     expect(pending.scans).toHaveLength(6);
@@ -316,6 +354,9 @@ describe("a worker", () => {
     await time.pass(60_000);
     // Six rounds, and one of them scans the whole queue: some may be due again.
     expect(pending.scans).toHaveLength(8 + 5 + 3);
+    callBackUrlByCommand["REFUND"] = tills;
+    await time.pass(11_000);
+    expect(pending.scans).toHaveLength(8 + 5 + 3 + 3);
   });
 
   test("sends what version 0.1.0 put into a queue of its own, because its URL was gone", async () => {
