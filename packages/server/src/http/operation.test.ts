@@ -59,3 +59,28 @@ test.each(["transactions/%", "transactions/%/chain", "transactions?after=%", "ev
     expect(status).not.toBe(400);
   },
 );
+
+test.each([
+  ["v1/endpoints?state=ajar", "state", "invalid_value"],
+  ["v1/endpoints?limit=0", "limit", "invalid_value"],
+  ["v1/endpoints?after=x", "after", "invalid_value"],
+  ["v1/endpoints?partner=x", "partner", "unknown_field"],
+  ["v1/notifications?limit=0", "limit", "invalid_value"],
+  ["v1/notifications?limit=501", "limit", "invalid_value"],
+  ["v1/notifications?limit=1.5", "limit", "invalid_value"],
+  ["v1/notifications?limit=many", "limit", "invalid_value"],
+  ["v1/notifications?limit=", "limit", "invalid_value"],
+  ["v1/notifications?wait=0", "wait", "invalid_value"],
+  ["v1/notifications?wait=", "wait", "invalid_value"],
+  ["v1/notifications?wait=31", "wait", "invalid_value"],
+  ["v1/notifications?wait=soon", "wait", "invalid_value"],
+  ["v1/notifications?cursor=x", "cursor", "unknown_field"],
+  [`v1/notifications?after=${"x".repeat(513)}`, "after", "too_long"],
+  ["operator/v1/notifications?state=lost", "state", "invalid_value"],
+  ["operator/v1/notifications?from=yesterday", "from", "invalid_value"],
+  ["operator/v1/notifications?from=2026-01-31", "from", "invalid_value"],
+  ["operator/v1/notifications?partner=x", "partner", "unknown_partner"],
+])("GET /%s is 400 and names the field", async (path, field, code) => {
+  const answer = await service.call("GET", `/${path}`);
+  expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
+});

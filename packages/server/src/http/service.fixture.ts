@@ -62,6 +62,8 @@ function fake<Part>(methods: Partial<NoInfer<Part>>): Part {
   return methods as Part;
 }
 
+const missing = () => Promise.reject(new ServiceError("not_found"));
+
 /** A listening service whose parts keep data in memory. `fails` makes a part's next call reject. */
 export class HttpTestService {
   readonly ran: { readonly request: CommandRequest; readonly respondAsync: boolean }[] = [];
@@ -150,14 +152,8 @@ export class HttpTestService {
       money: fake({
         search: async () => ({ items: [], next: null }),
         merchants: async () => [],
-        find: async () => Promise.reject(new ServiceError("not_found")),
-        chain: async () => Promise.reject(new ServiceError("not_found")),
-        settlement: async () => Promise.reject(new ServiceError("not_found")),
-        retryReversal: async () => Promise.reject(new ServiceError("not_found")),
-        resolveReversal: async () => Promise.reject(new ServiceError("not_found")),
-        letStand: async () => Promise.reject(new ServiceError("not_found")),
-        resolveSettlement: async () => Promise.reject(new ServiceError("not_found")),
-        abortSettlement: async () => Promise.reject(new ServiceError("not_found")),
+        ...{ find: missing, chain: missing, settlement: missing, abortSettlement: missing, resolveSettlement: missing },
+        ...{ retryReversal: missing, resolveReversal: missing, letStand: missing },
       }),
       registry: fake(this.#registry()),
       acquirers: fake({
@@ -223,11 +219,9 @@ export class HttpTestService {
       history: { keptFromMs: async () => 0, pages: async function* () {} },
       clearing: fake({
         receive: async (acquirer) => Promise.reject(new ServiceError("clearing_unreadable", `of ${acquirer}`)),
-        file: async () => Promise.reject(new ServiceError("not_found")),
+        ...{ file: missing, exception: missing, resolve: missing },
         files: async () => ({ items: [], next: null }),
-        exception: async () => Promise.reject(new ServiceError("not_found")),
         exceptions: async () => ({ items: [], next: null }),
-        resolve: async () => Promise.reject(new ServiceError("not_found")),
       }),
       statements: new Statements(
         { lines: async function* () {}, batches: async () => [], settlements: async () => [] },

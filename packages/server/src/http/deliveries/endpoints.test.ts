@@ -34,16 +34,6 @@ describe("the partner's endpoints", () => {
     expect(others.body).toMatchObject({ failures: [] });
   });
 
-  test.each([
-    ["state=ajar", "state", "invalid_value"],
-    ["limit=0", "limit", "invalid_value"],
-    ["after=x", "after", "invalid_value"],
-    ["partner=x", "partner", "unknown_field"],
-  ])("?%s is refused", async (query, field, code) => {
-    const answer = await service.call("GET", `/v1/endpoints?${query}`);
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
-  });
-
   test("one is closed, and another partner's is the 404 of an unknown one", async () => {
     const path = `/v1/endpoints/${service.endpointId}/close`;
     const { status, body } = await service.call("POST", path);

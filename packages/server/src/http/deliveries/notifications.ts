@@ -248,8 +248,8 @@ const proofSchema = componentOf("ProofOfDelivery", "A notification's history, si
   ),
 });
 
-const params = z.object({ id: described(z.string(), "The notification's id") });
-const ownParams = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
+export const params = z.object({ id: described(z.string(), "The notification's id") });
+export const ownParams = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
 /** The partner's own notifications: pull, search, look up. */
 export function notificationRoutes({ app, parts, callers, limits }: PartnerRoutes): void {

@@ -5,7 +5,7 @@ import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, type PartnerRoutes, responses } from "../operation.ts";
 import { moment, ofPartner, partnerIdText, partnerParams, requirePartner } from "../parameters.ts";
 import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
-import { requireNotificationId, summarySchema } from "./notifications.ts";
+import { ownParams, params, requireNotificationId, summarySchema } from "./notifications.ts";
 import { reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
 
 const operation = operations("Deliveries");
@@ -113,9 +113,6 @@ const redeliveryProgressSchema = componentOf("RedeliveryProgress", "What became 
   parked: described(z.int(), "Parked again"),
   held,
 });
-
-const params = z.object({ id: described(z.string(), "The notification's id") });
-const ownParams = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
 /** The partner's redeliveries of its own notifications, and its test of the callback URL. */
 export function redeliveryRoutes({ app, parts, callers }: PartnerRoutes): void {
