@@ -1,6 +1,6 @@
 import { IconAlertTriangle, IconCircleCheck, IconCircleX, IconClock, IconPlayerPause } from "@tabler/icons-react";
 
-export type StateTone = "good" | "wait" | "bad" | "quiet";
+type StateTone = "good" | "wait" | "bad" | "quiet";
 
 const shapes = {
   good: IconCircleCheck,
@@ -9,8 +9,13 @@ const shapes = {
   quiet: IconPlayerPause,
 };
 
+export interface StateInWords {
+  readonly tone: StateTone;
+  readonly word: string;
+}
+
 /** A state has a colour, a word and a shape. */
-export function State({ tone, word }: { readonly tone: StateTone; readonly word: string }) {
+export function State({ tone, word }: StateInWords) {
   const Shape = shapes[tone];
   return (
     <span className="state" data-tone={tone}>
@@ -24,13 +29,13 @@ export const notificationStates = {
   accepted: { tone: "good", word: "Delivered" },
   pending: { tone: "wait", word: "Pending" },
   parked: { tone: "bad", word: "Parked" },
-} as const satisfies Record<string, { tone: StateTone; word: string }>;
+} as const satisfies Record<string, StateInWords>;
 
 export const transactionStates = {
   SUCCESS: { tone: "good", word: "Success" },
   ERROR: { tone: "bad", word: "Declined" },
   INIT: { tone: "wait", word: "Under way" },
-} as const satisfies Record<string, { tone: StateTone; word: string }>;
+} as const satisfies Record<string, StateInWords>;
 
 /** The mark of one attempt in a timeline. */
 export function AttemptMark({ succeeded }: { readonly succeeded: boolean }) {

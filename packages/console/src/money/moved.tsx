@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { api } from "../api/call.ts";
 import type { LinkedTransaction, TransactionDetail } from "../api/operations.ts";
 import { isMissing } from "../display/loaded.tsx";
-import { State } from "../display/state.tsx";
+import { State, type StateInWords } from "../display/state.tsx";
 import { clockTime, useNow } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
 
@@ -71,31 +71,27 @@ export function movedInWords(
   followers: readonly Pick<LinkedTransaction, "command" | "state">[],
   batch: Batch | null,
   nowMs: number,
-) {
+): StateInWords {
   const good = (command: string) => followers.some((item) => item.command === command && item.state === "SUCCESS");
   if (one.reversal === "parked")
-    return { tone: "bad", word: "In doubt: its Reversal was given up, and the acquirer may hold it" } as const;
-  if (one.reversal === "pending")
-    return { tone: "wait", word: "In doubt: it is being reversed at the acquirer" } as const;
-  if (one.reversal === "done") return { tone: "quiet", word: "Reversed at the acquirer: no money moved" } as const;
+    return { tone: "bad", word: "In doubt: its Reversal was given up, and the acquirer may hold it" };
+  if (one.reversal === "pending") return { tone: "wait", word: "In doubt: it is being reversed at the acquirer" };
+  if (one.reversal === "done") return { tone: "quiet", word: "Reversed at the acquirer: no money moved" };
   if (one.reversal === "stands" && !good("VOID")) {
     const code = one.isoResponseCode || "96";
     const told = code === "00" ? "" : `; its IPN said ${code}`;
-    return { tone: "bad", word: `Stands: the acquirer refuses to undo it${told}` } as const;
+    return { tone: "bad", word: `Stands: the acquirer refuses to undo it${told}` };
   }
-  if (one.state === "INIT") return { tone: "wait", word: "Under way: the acquirer has not answered" } as const;
+  if (one.state === "INIT") return { tone: "wait", word: "Under way: the acquirer has not answered" };
   if (one.state === "ERROR") {
     const code = one.isoResponseCode || "96";
-    return { tone: "bad", word: `Declined: ${code} ${responseMeaning(code)}; no money moved` } as const;
+    return { tone: "bad", word: `Declined: ${code} ${responseMeaning(code)}; no money moved` };
   }
-  if (good("VOID")) return { tone: "quiet", word: "Approved, and undone by a Void since" } as const;
-  if (good("REVERSAL")) return { tone: "quiet", word: "Approved, and undone by a Reversal since" } as const;
-  if (good("PREAUTH_COMPLETE")) return { tone: "good", word: "Approved, and completed since" } as const;
-  if (one.command === "PREAUTH") return { tone: "good", word: "Approved: the amount is held" } as const;
-  return {
-    tone: "good",
-    word: `Approved by the acquirer${batch === null ? "" : settledInWords(batch, nowMs)}`,
-  } as const;
+  if (good("VOID")) return { tone: "quiet", word: "Approved, and undone by a Void since" };
+  if (good("REVERSAL")) return { tone: "quiet", word: "Approved, and undone by a Reversal since" };
+  if (good("PREAUTH_COMPLETE")) return { tone: "good", word: "Approved, and completed since" };
+  if (one.command === "PREAUTH") return { tone: "good", word: "Approved: the amount is held" };
+  return { tone: "good", word: `Approved by the acquirer${batch === null ? "" : settledInWords(batch, nowMs)}` };
 }
 
 function settledInWords({ batchNo, state, closedAt }: Batch, nowMs: number): string {

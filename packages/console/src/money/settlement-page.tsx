@@ -9,7 +9,7 @@ import { Identifier } from "../display/copied.tsx";
 import { List, type ListColumn, Table } from "../display/list.tsx";
 import { Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
-import { State } from "../display/state.tsx";
+import { State, type StateInWords } from "../display/state.tsx";
 import { ComingTime, Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner.tsx";
 import { AbortSettlement, ResolveSettlement, settlementSteps } from "./in-doubt.tsx";
@@ -139,25 +139,24 @@ function inWords(detail: EventRecord["detail"]): string {
 }
 
 /** Whether it was settled, in words. */
-export function outcomeOf(one: SettlementDetail) {
+export function outcomeOf(one: SettlementDetail): StateInWords {
   const code = one.isoResponseCode ?? "";
   if (one.acceptedLate === "in_doubt")
     return {
       tone: "bad",
       word: "In doubt: the acquirer settled it after it was aborted, and its batch has changed",
-    } as const;
+    };
   if (one.acceptedLate === "closed")
     return {
       tone: "wait",
       word: "The acquirer settled it after it was aborted: the next Settlement reports it",
-    } as const;
+    };
   if (one.state === "refused")
-    return { tone: "bad", word: `Not settled: ${code} ${responseMeaning(code)}; its batch is open again` } as const;
+    return { tone: "bad", word: `Not settled: ${code} ${responseMeaning(code)}; its batch is open again` };
   if (one.state !== "settled") return settlementSteps[one.state];
-  if (one.origin === "switch") return { tone: "good", word: "Settled, as the switch reported" } as const;
-  if (differs(one))
-    return { tone: "good", word: "Settled by the uploaded batch: the acquirer had counted otherwise" } as const;
-  return { tone: "good", word: "Settled: the acquirer agreed with the totals" } as const;
+  if (one.origin === "switch") return { tone: "good", word: "Settled, as the switch reported" };
+  if (differs(one)) return { tone: "good", word: "Settled by the uploaded batch: the acquirer had counted otherwise" };
+  return { tone: "good", word: "Settled: the acquirer agreed with the totals" };
 }
 
 function differs({ totals, acquirerTotals }: SettlementDetail): boolean {
@@ -264,7 +263,7 @@ export function BatchPage({ id }: { readonly id: string }) {
           headline={
             <State
               {...(settlement === undefined
-                ? ({ tone: "quiet", word: "Its settlement is no longer kept" } as const)
+                ? { tone: "quiet", word: "Its settlement is no longer kept" }
                 : outcomeOf(settlement))}
             />
           }

@@ -8,13 +8,13 @@ import { usePages } from "../api/query.ts";
 import { shownAmount } from "../display/amount.ts";
 import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { State, transactionStates } from "../display/state.tsx";
+import { State, type StateInWords, transactionStates } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
 import { pageOf } from "../shell/pages.ts";
 
 /** A Reversal says more than the state of the transaction that it takes back. */
-const reversalStates: Readonly<Record<string, Parameters<typeof State>[0]>> = {
+const reversalStates: Readonly<Record<string, StateInWords>> = {
   pending: { tone: "wait", word: "Being reversed" },
   done: { tone: "quiet", word: "Reversed" },
   parked: { tone: "bad", word: "In doubt" },

@@ -46,12 +46,12 @@ function Shown({ one }: { readonly one: NotificationDetail }) {
   const mayRead = useMay("operator");
   const mayOpen = useHasScope("pull");
   const isOperator = useSession().session.kind === "operator";
-  const headline = headlineOf(one, useNow());
+  const now = useNow();
   return (
     <Page
       title={`${one.command.replace("_", "-")} ${shownAmount(subject.amount, subject.currency)}`}
       about={[subject.merchantTransId, isOperator ? one.partnerName : subject.merchantName].filter(Boolean).join(" · ")}
-      headline={<State tone={headline.tone} word={headline.text} />}
+      headline={<State {...headlineOf(one, now)} />}
     >
       {one.state !== "accepted" && <LastAnswer of={one} />}
       {waiting?.after != null && <Before id={waiting.after} />}
@@ -106,13 +106,12 @@ function Before({ id }: { readonly id: string }) {
     refetchInterval: refreshMs,
   }).data;
   if (one === undefined) return null;
-  const headline = headlineOf(one, now);
   return (
     <Group gap={6} className="wraps">
       <Link href={`/notifications/${id}`}>
         The {one.command.replace("_", "-")} {one.subject.merchantTransId} before it
       </Link>
-      <State tone={headline.tone} word={headline.text} />
+      <State {...headlineOf(one, now)} />
     </Group>
   );
 }

@@ -38,7 +38,7 @@ const waiting: Waiting = {
   after: null,
 };
 const wordsOf = (more: Partial<Waiting>, nextAttemptAt = one.nextAttemptAt) =>
-  headlineOf({ ...one, nextAttemptAt, waiting: { ...waiting, ...more } }, nowMs).text;
+  headlineOf({ ...one, nextAttemptAt, waiting: { ...waiting, ...more } }, nowMs).word;
 
 describe("the headline of a notification", () => {
   test("says at which attempt it was delivered, and after how long", () => {
@@ -50,7 +50,7 @@ describe("the headline of a notification", () => {
     };
     expect(headlineOf(delivered, nowMs)).toMatchObject({
       tone: "good",
-      text: expect.stringMatching(/^Delivered at the third attempt, .*\(after 2 min 36 s\): approved$/),
+      word: expect.stringMatching(/^Delivered at the third attempt, .*\(after 2 min 36 s\): approved$/),
     });
   });
 
@@ -61,12 +61,12 @@ describe("the headline of a notification", () => {
     ["SALE", null, ")"],
   ] as const)("says of what a %s with the code %s was delivered", (command, isoResponseCode, ending) => {
     const delivered = { ...one, command, state: "accepted" as const, subject: { ...one.subject, isoResponseCode } };
-    expect(headlineOf(delivered, nowMs).text.endsWith(ending)).toBe(true);
+    expect(headlineOf(delivered, nowMs).word.endsWith(ending)).toBe(true);
   });
 
   test("says why it was parked", () => {
     const parked = { ...one, state: "parked" as const, attemptsMade: 12, outcomeAt: "2026-11-25T10:00:00.000Z" };
-    expect(headlineOf(parked, nowMs).text).toBe("Parked after 3 days and 12 attempts: it answered 503");
+    expect(headlineOf(parked, nowMs).word).toBe("Parked after 3 days and 12 attempts: it answered 503");
   });
 
   test("says what it waits for", () => {

@@ -1,6 +1,6 @@
 import { responseMeaning } from "@paybell/contract";
 import type { ListedNotification, NotificationDetail, ParkedOfPartner, Trouble, Waiting } from "../api/operations.ts";
-import type { StateTone } from "../display/state.tsx";
+import type { StateInWords } from "../display/state.tsx";
 import { clockTime, duration } from "../display/time.tsx";
 
 export const reasons: Readonly<Record<string, string>> = {
@@ -51,13 +51,8 @@ export function resultOf({
   return { isGood, word: isGood ? good : `${bad} (${code})`, meaning: responseMeaning(code) };
 }
 
-interface Headline {
-  readonly tone: StateTone;
-  readonly text: string;
-}
-
 /** The first line of a notification: whether they got it, and if not, why. */
-export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
+export function headlineOf(one: NotificationDetail, nowMs: number): StateInWords {
   const last = one.attempts.at(-1);
   if (one.state === "accepted") {
     const at = Date.parse(one.outcomeAt ?? one.createdAt);
@@ -65,15 +60,15 @@ export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
     const nth = one.attempts.length > 1 ? `at the ${ordinal(one.attempts.length)} attempt` : "at the first attempt";
     const result = resultOf(one);
     const outcome = result === undefined ? "" : `: ${result.word}${result.isGood ? "" : `, ${result.meaning}`}`;
-    return { tone: "good", text: `Delivered ${nth}, ${clockTime(at, nowMs)} (after ${duration(tookMs)})${outcome}` };
+    return { tone: "good", word: `Delivered ${nth}, ${clockTime(at, nowMs)} (after ${duration(tookMs)})${outcome}` };
   }
   if (one.state === "parked") {
     const at = Date.parse(one.outcomeAt ?? one.createdAt);
     const after = duration(at - Date.parse(one.createdAt));
     const why = last?.reason == null ? reasonInWords(one.lastReason) : failureInWords(last);
-    return { tone: "bad", text: `Parked after ${after} and ${attempts(one.attemptsMade)}: ${why}` };
+    return { tone: "bad", word: `Parked after ${after} and ${attempts(one.attemptsMade)}: ${why}` };
   }
-  return { tone: "wait", text: waitingText(one, one.waiting, nowMs) };
+  return { tone: "wait", word: waitingText(one, one.waiting, nowMs) };
 }
 
 function waitingText(one: NotificationDetail, waiting: Waiting | null, nowMs: number): string {

@@ -9,7 +9,7 @@ import { Identifier, Secret } from "../display/copied.tsx";
 import { Form, numberOf, useForm } from "../display/form.tsx";
 import { type ListColumn, Table } from "../display/list.tsx";
 import { Panel } from "../display/page.tsx";
-import { State } from "../display/state.tsx";
+import { State, type StateInWords } from "../display/state.tsx";
 import { Time, useNow } from "../display/time.tsx";
 import { type SessionScope, useHasScope, useMay, useMayManage, useSession } from "../session/session.ts";
 
@@ -247,12 +247,10 @@ function hasEnded({ expiresAt }: KeyVersion, now: number): boolean {
   return expiresAt !== null && Date.parse(expiresAt) <= now;
 }
 
-function stateOf(version: KeyVersion, now: number) {
-  if (hasEnded(version, now)) return { tone: "quiet", word: "Ended" } as const;
-  if (Date.parse(version.activeFrom) > now) return { tone: "wait", word: "To be used" } as const;
-  return version.expiresAt === null
-    ? ({ tone: "good", word: "In use" } as const)
-    : ({ tone: "wait", word: "In use, ends" } as const);
+function stateOf(version: KeyVersion, now: number): StateInWords {
+  if (hasEnded(version, now)) return { tone: "quiet", word: "Ended" };
+  if (Date.parse(version.activeFrom) > now) return { tone: "wait", word: "To be used" };
+  return version.expiresAt === null ? { tone: "good", word: "In use" } : { tone: "wait", word: "In use, ends" };
 }
 
 const refreshMs = 10_000;
