@@ -124,7 +124,7 @@ const shells = [
 
 for (const { name, needed, start } of shells) {
   describe(`completion in ${name}`, needed, () => {
-    test("lists the subcommands, the options, and the values of an option", async () => {
+    test("lists the subcommands, the options, the values of an option, and files where no value is known", async () => {
       const complete = start();
       const subcommands = await complete("paybell restore ", "release");
       for (const subcommand of ["data", "hold", "reconcile", "release"]) expect(subcommands).toContain(subcommand);
@@ -132,35 +132,25 @@ for (const { name, needed, start } of shells) {
       for (const option of ["--into", "--to", "--wal", "--help"]) expect(options).toContain(option);
       const values = await complete("paybell endpoint list --state ", "open");
       for (const value of ["closed", "gone", "open"]) expect(values).toContain(value);
+      writeFileSync(join(folder, "partner-of-the-test.json"), "{}");
+      const file = "partner-of-the-test.json";
+      expect(await complete("paybell open partner-of", file)).toContain(file);
       // The descriptions of `restore` have commands in backticks, one of which releases what is held.
       const calls = readFileSync(join(folder, "calls"), "utf8").trimEnd().split("\n");
       expect(calls.filter((call) => !/^complet(?:e --|ion) /.test(call))).toEqual([]);
     });
 
-    test("lists what a description is of, and runs nothing in it", async () => {
+    test("runs nothing that a description, or the line before the word, contains", async () => {
       const complete = start();
       const commands = await complete("paybell hostile ", "second");
       expect(commands).toContain("first");
       const options = await complete("paybell hostile first --", "--two");
       expect(options).toContain("--one");
-      expect(readdirSync(marks)).toEqual([]);
-    });
-
-    test("runs nothing that the line has before the word", async () => {
-      const complete = start();
       // Without spaces, which would end the word.
       const flag = `--x=$(touch\${IFS}${marks}/flag)=`;
       const line = `paybell hostile $(touch ${marks}/typed) \`touch ${marks}/backticks\` ${flag} --`;
       expect(await complete(line, "--help")).toContain("--help");
       expect(readdirSync(marks)).toEqual([]);
-    });
-
-    test("completes the names of files where no value is known", async () => {
-      const complete = start();
-      writeFileSync(join(folder, "partner-of-the-test.json"), "{}");
-      expect(await complete("paybell open partner-of", "partner-of-the-test.json")).toContain(
-        "partner-of-the-test.json",
-      );
     });
   });
 }
