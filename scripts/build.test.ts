@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../test/support/temporary.ts";
 import { bundleTypes, shortDeclaration } from "./build/emit.ts";
 
 /** The published types of these entries, by file. */
 async function typesOf(files: Readonly<Record<string, string>>, ...entries: string[]): Promise<Record<string, string>> {
-  const directory = mkdtempSync(join(tmpdir(), "paybell-types-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryFolder();
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   const types = await bundleTypes(
     directory,

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../test/support/temporary.ts";
 import { checkTidiness, passes, rules, describe as text } from "./tidy.ts";
 
 const repository = join(import.meta.dirname, "..");
@@ -12,8 +12,7 @@ const repository = join(import.meta.dirname, "..");
  * repository. Its files are in one archive (the format txtar), so that no check of the repository has to leave them out.
  */
 function fixture(name: string, ...settings: readonly string[]): string {
-  const folder = mkdtempSync(join(tmpdir(), `paybell-${name}-`));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const archive = readFileSync(join(import.meta.dirname, "fixtures", `${name}.txtar`), "utf8");
   for (const [, path = "", content = ""] of archive.matchAll(/^-- (\S+) --\n((?:(?!-- \S+ --$).*\n)*)/gm)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -180,8 +179,7 @@ describe("the rules of style", () => {
   });
 
   test("fail when they read nothing, and read this repository's own sources and settings", () => {
-    const empty = mkdtempSync(join(tmpdir(), "paybell-tidy-"));
-    onTestFinished(() => rmSync(empty, { recursive: true }));
+    const empty = temporaryFolder();
     expect(passes(checkTidiness(empty))).toBe(false);
 
     const { read } = checkTidiness(repository);

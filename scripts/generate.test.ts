@@ -1,7 +1,7 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../test/support/temporary.ts";
 import { withParts } from "./generate/document.ts";
 import { generate, generators, outdated, write } from "./generate.ts";
 import { generatedPart } from "./sources/blocks.ts";
@@ -13,9 +13,8 @@ let folder: string;
 // Takes seconds, and what the code writes does not change meanwhile.
 const files = await generate();
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "paybell-generate-"));
+  folder = temporaryFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("generated files", () => {
   // `npm test` compares the repository's own as a static check, by the command.

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../test/support/temporary.ts";
 import { listPackages } from "./build/packages.ts";
 import { sbomOf, writeSupply } from "./build.ts";
 import { differencesOf, type Repack } from "./release.ts";
@@ -50,8 +50,7 @@ test("no package's script runs when it is installed here, and the guide leaves o
 });
 
 test("a release is verified against its commit: packages, SBOM and checksums", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "paybell-verify-test-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const repack: Repack = async (_, { destination }) => {
     mkdirSync(destination);
     writeFileSync(join(destination, "paybell-1.0.0.tgz"), "the package");

@@ -1,16 +1,15 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../test/support/temporary.ts";
 import { type Check, runChecks } from "./tests/checks.ts";
 import { countsLine, describeMissing, readReport } from "./tests/report.ts";
 
 let directory = "";
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "paybell-checks-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
+  directory = temporaryFolder();
 });
 
 /** The counts, and what was written about each check. */

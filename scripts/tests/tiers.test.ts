@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { BaseSequencer, type TestSpecification, type Vitest } from "vitest/node";
+import { temporaryFolder } from "../../test/support/temporary.ts";
 import { git, selectChanged, selectCore, selectTiers, TierRecord, testFiles } from "./selection.ts";
 import { isInput, leftOutGlobs, leftOutVariable, type Tier, TiersFirst, tierOf, tiers } from "./tiers.ts";
 
@@ -132,8 +132,7 @@ describe("a tier that has passed", () => {
   const but = (...names: string[]) => all.filter((name) => !names.includes(name));
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "paybell-changes-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    folder = temporaryFolder();
     repository = join(folder, "repository");
     write("fuzz/a.ts", "1");
     write("bench/a.ts", "1");

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { recoverySettings } from "./restore.ts";
 
 test("a restore to a time promotes there, in the form that PostgreSQL takes", () => {
@@ -19,8 +19,7 @@ test("a restore to a time promotes there, in the form that PostgreSQL takes", ()
 });
 
 test("the archive may be in a folder of any name", async () => {
-  const root = await mkdtemp(join(tmpdir(), "paybell-restore-"));
-  onTestFinished(() => rm(root, { recursive: true }));
+  const root = temporaryFolder();
   const walFolder = join(root, `100%f o'clock\\n $HOME "x"`);
   await mkdir(walFolder);
   await writeFile(join(walFolder, "0001"), "a segment");

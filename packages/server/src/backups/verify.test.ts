@@ -1,7 +1,7 @@
-import { mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { readArchive } from "./verify.ts";
 
 const bytes = 16 * 1024 * 1024;
@@ -10,8 +10,7 @@ const segments = ["0000000200000000000000FF", "000000020000000100000000", "00000
 
 /** An archive of these files, each as long as a segment, unless it says otherwise. */
 async function archive(...files: readonly (string | readonly [name: string, length: number])[]) {
-  const folder = await mkdtemp(join(tmpdir(), "paybell-archive-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder();
   for (const file of files) {
     const [name, length] = typeof file === "string" ? [file, bytes] : file;
     await writeFile(join(folder, name), "");

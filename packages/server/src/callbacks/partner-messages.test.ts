@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { headerNames, webhookSignatureMatches } from "@paybell/contract";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { listening } from "../../../../test/support/temporary.ts";
 import { lowestId, newId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification.ts";
 import type { TroubleView } from "../notifications/trouble.ts";
@@ -157,13 +158,8 @@ test("a contact's URL has accepted a message once it answers 2xx; it is signed w
     taken.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
     response.writeHead(statuses.shift() ?? 204).end();
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await once(server.close(), "close");
-  });
   const contact = { contactMails: [], contactUrl: "https://shop.example/contact" };
-  const { partner, state, look, fail } = bench(contact, (server.address() as AddressInfo).port);
+  const { partner, state, look, fail } = bench(contact, await listening(server));
   fail();
   for (const sent of [0, 0, 0, 1, 1]) {
     await look(hourMs);

@@ -1,7 +1,7 @@
-import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { clearingSchema } from "../acquirer/iso8583/profile/schema.ts";
 import { ServiceError } from "../errors.ts";
 import type { FileLocks } from "../intake/folder-watch.ts";
@@ -39,7 +39,7 @@ let drops: ClearingFolder[];
 const held = new Set<string>();
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "paybell-clearing-"));
+  folder = temporaryFolder();
   await mkdir(join(folder, "bank"));
   [section, events, received, tried, drops] = [csv, [], [], [], []];
   meanwhile = () => undefined;
@@ -47,7 +47,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await Promise.all(drops.map((drop) => drop.stop()));
-  await rm(folder, { recursive: true });
 });
 
 function start(): ClearingFolder {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { defaultSettings } from "../partners/settings/settings.ts";
 import { ConfigError, readConfig, type SettingKey, shownSettings } from "./config.ts";
 import { retryBounds } from "./retry-schedule.ts";
@@ -138,8 +138,7 @@ describe("readConfig", () => {
   });
 
   test("the master key may stand in a file, which is named and never shown", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "paybell-config-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = temporaryFolder();
     const file = join(folder, "master.key");
     await writeFile(file, `${masterKey}\n`);
     const config = readConfig({ PAYBELL_MASTER_KEY_FILE: file }, ["masterKey"]);

@@ -1,11 +1,11 @@
 import { once } from "node:events";
-import { mkdtemp, readFile, rename, rm, stat, truncate } from "node:fs/promises";
+import { readFile, rename, stat, truncate } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { listening, temporaryFolder } from "../../../../test/support/temporary.ts";
 import { ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { AuditStore } from "../operators/audit.ts";
@@ -83,12 +83,6 @@ async function collector(port = 0, certificate?: { key: string; cert: string }):
   };
 }
 
-async function folder(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), "paybell-feed-"));
-  onTestFinished(() => rm(path, { recursive: true }));
-  return path;
-}
-
 const namesIn = (text: string) =>
   text
     .trimEnd()
@@ -96,7 +90,7 @@ const namesIn = (text: string) =>
     .map((line) => (JSON.parse(line) as FeedEvent).detail["name"]);
 
 test("a file that was moved away is made anew, and no line is lost or cut", async () => {
-  const path = join(await folder(), "feed.jsonl");
+  const path = join(temporaryFolder(), "feed.jsonl");
   const stream = streamTo(pathToFileURL(path).href);
   stream.add("first");
   await expect.poll(() => stream.position?.events).toBe("1");
@@ -116,7 +110,7 @@ test("a file that was moved away is made anew, and no line is lost or cut", asyn
 });
 
 test("an entry of the audit is written without its seal, and once", async () => {
-  const path = join(await folder(), "feed.jsonl");
+  const path = join(temporaryFolder(), "feed.jsonl");
   type Stored = Awaited<ReturnType<AuditStore["following"]>>;
   const records = [{ seq: 9, atMs: 0, action: "createOperator", mac: Buffer.from("a seal") }] as unknown as Stored;
   const following = async (after: number) => (after < 9 ? records : []);
@@ -131,7 +125,7 @@ test("an entry of the audit is written without its seal, and once", async () => 
 });
 
 test("an instance that loses the lock ends its hold of it, and asks for it again", async () => {
-  const path = join(await folder(), "feed.jsonl");
+  const path = join(temporaryFolder(), "feed.jsonl");
   const lost = new AbortController();
   let released = 0;
   const release = async () => {
@@ -154,7 +148,7 @@ test.each([
 });
 
 test("a file that cannot be written holds the position", async () => {
-  const path = join(await folder(), "later");
+  const path = join(temporaryFolder(), "later");
   const stream = streamTo(pathToFileURL(join(path, "feed.jsonl")).href);
   stream.add("first");
   await expect.poll(() => stream.failures.length).toBeGreaterThan(0);
@@ -171,7 +165,7 @@ test("a position of another database begins again, and one that cannot be read n
   const answers = [new ServiceError("unavailable"), new ServiceError("cursor_from_another_history")];
   const asked: unknown[] = [];
   const audited: number[] = [];
-  const stream = streamTo(pathToFileURL(join(await folder(), "feed.jsonl")).href, {
+  const stream = streamTo(pathToFileURL(join(temporaryFolder(), "feed.jsonl")).href, {
     positions: { read: async () => ({ events: "7", audit: 3 }), write: async () => undefined },
     audit: {
       following: async (after) => {
@@ -236,9 +230,7 @@ test("a stop keeps the position if the collector breaks off before it has read t
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("data", () => read.resolve()).on("end", () => socket.resetAndDestroy());
   });
-  onTestFinished(() => void server.close());
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const stream = streamTo(`syslog://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const stream = streamTo(`syslog://127.0.0.1:${await listening(server)}`);
   stream.add("last words");
   await read.promise;
   await stream.stop();

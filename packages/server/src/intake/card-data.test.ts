@@ -1,8 +1,8 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { copyWithoutCardData, csvCutter, fixedCutter, withMaskedCards } from "./card-data.ts";
 
 const pan = fc.constantFrom("4111111111111111", "5555555555554444", "378282246310005", "6304000000000000");
@@ -40,8 +40,7 @@ test("no cell of CSV keeps a card number, and the other cells stay as they are",
 });
 
 test("a copy lets the event loop serve others between the parts of a line", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "paybell-card-data-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const [from, to] = [join(folder, "from"), join(folder, "to")];
   await writeFile(from, "4111111111111111".repeat(500));
   let turns = 0;

@@ -1,11 +1,9 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { listening, temporaryFolder } from "../../../../test/support/temporary.ts";
 import { readConfig } from "../config/config.ts";
 import { newMasterKeyText, openMasterKey } from "../programs/master-key.ts";
 import { AwsKms, type AwsKmsOptions, signedHeaders } from "./aws-kms.ts";
@@ -16,13 +14,7 @@ const temporary = { ...fixed, accessKeyId: "ASIAEXAMPLE", sessionToken: "a-sessi
 const keys = new Map([["alias/paybell", randomBytes(32)]]);
 
 async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listening(createServer(listener))}`;
 }
 
 class Refused extends Error {}
@@ -159,8 +151,7 @@ const role = {
 };
 
 test("credentials come from the agent of a container, by its token", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "paybell-kms-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const containerTokenFile = join(folder, "token");
   await writeFile(containerTokenFile, "of the pod\n");
   const containerUrl = await serve(({ headers, url }, response) => {

@@ -4,7 +4,8 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { listening } from "../../../../test/support/temporary.ts";
 import { readConfig } from "../config/config.ts";
 import { newMasterKeyText, openMasterKey } from "../programs/master-key.ts";
 import { KeyServiceError } from "./key-service.ts";
@@ -65,12 +66,7 @@ afterAll(async () => {
 /** Another server, which would take the token and what is sent with it. */
 async function leadElsewhere(): Promise<void> {
   const elsewhere = createServer((_, response) => response.end('{"data":{"plaintext":"AAAA"}}'));
-  await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    elsewhere.closeAllConnections();
-    elsewhere.close();
-  });
-  const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`;
+  const location = `http://127.0.0.1:${await listening(elsewhere)}/`;
   answers((response) => response.writeHead(307, { location }).end());
 }
 

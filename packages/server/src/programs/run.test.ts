@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 import dns from "node:dns";
 import { EventEmitter, once } from "node:events";
-import { mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
+import { readFile, stat, symlink } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { freePort } from "../../../../test/support/ports.ts";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { runProgram } from "../backups/programs.ts";
 import { appendTo } from "../operators/audit.ts";
 import { MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
@@ -116,8 +116,7 @@ const masterKey = Buffer.alloc(32, 1).toString("base64");
 test("one role for the schema and the service is warned of: at each start, and by check; two are not", async () => {
   const stored = await createDatabase();
   onTestFinished(() => stored.drop());
-  const home = await mkdtemp(join(tmpdir(), "paybell-run-"));
-  onTestFinished(() => rm(home, { recursive: true }));
+  const home = temporaryFolder();
   const tokens = new Set<string>();
   for (const [url, warns] of [
     [stored.url, true],
@@ -169,8 +168,7 @@ test("partners and operators do not share a port", async () => {
 
 test("a start that hangs ends at the second signal", async () => {
   const { url, asked } = await frozenDatabase();
-  const home = await mkdtemp(join(tmpdir(), "paybell-run-"));
-  onTestFinished(() => rm(home, { recursive: true }));
+  const home = temporaryFolder();
   const ports = { PAYBELL_PORT: String(await freePort()), PAYBELL_OPERATOR_PORT: String(await freePort()) };
   const env = { ...ports, DATABASE_URL: url, PAYBELL_MASTER_KEY: masterKey, PAYBELL_HOME: home };
   const served = processOf(env);
@@ -184,8 +182,7 @@ test("a start that hangs ends at the second signal", async () => {
 
 test("an operator token that cannot be read is not replaced", async () => {
   const { url, asked } = await frozenDatabase();
-  const home = await mkdtemp(join(tmpdir(), "paybell-run-"));
-  onTestFinished(() => rm(home, { recursive: true }));
+  const home = temporaryFolder();
   await symlink("operator.token", join(home, "operator.token"));
   const ports = { PAYBELL_PORT: String(await freePort()), PAYBELL_OPERATOR_PORT: String(await freePort()) };
   const served = processOf({ ...ports, DATABASE_URL: url, PAYBELL_MASTER_KEY: masterKey, PAYBELL_HOME: home });
@@ -230,8 +227,7 @@ test("a rotation of the master key says that the others can be removed once noth
 });
 
 test("a program of PostgreSQL's gets no secret of ours, and ends with the command that called it", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "paybell-run-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const stop = new AbortController();
   const script = `env > ${folder}/env; echo $$ > ${folder}/pid; exec sleep 60`;
   const env = { ...process.env, DATABASE_URL: "a secret", PAYBELL_MASTER_KEY: "a secret" };

@@ -1,18 +1,18 @@
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:https";
 import { type AddressInfo, isIPv6 } from "node:net";
-import { networkInterfaces, tmpdir } from "node:os";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { loopbackCertificate } from "./credentials.ts";
 
 let home = "";
 beforeEach(async () => {
-  home = await mkdtemp(join(tmpdir(), "paybell-certificate-"));
+  home = temporaryFolder();
 });
-afterEach(() => rm(home, { recursive: true, force: true }));
 
 const dayMs = 86_400_000;
 const at = (nowMs: number) => ({ nowMs: () => nowMs, monotonicMs: () => 0 });

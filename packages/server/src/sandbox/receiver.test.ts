@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { ReceivedIpn, ReceiverOptions } from "@paybell/partner";
 import { testDelivery } from "@paybell/partner/testing";
 import { Agent, fetch } from "undici";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { type FailedDelivery, type RefusedDelivery, type SandboxReceiver, startReceiver } from "./receiver.ts";
 
 const key = () => randomBytes(32).toString("base64");
@@ -22,7 +20,7 @@ describe("the sandbox partner's receiver", () => {
   let failed: FailedDelivery[];
 
   beforeEach(async () => {
-    home = await mkdtemp(join(tmpdir(), "paybell-receiver-"));
+    home = temporaryFolder();
     [received, refused, failed] = [[], [], []];
     started = await startReceiver({
       home,
@@ -40,7 +38,6 @@ describe("the sandbox partner's receiver", () => {
   afterEach(async () => {
     await agent.close();
     await started.close();
-    await rm(home, { recursive: true, force: true });
   });
 
   async function post(delivery = testDelivery(keys, { kind: "card" }), path = ""): Promise<number> {

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
-import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../../../../../test/support/service.ts";
+import { temporaryFolder } from "../../../../../test/support/temporary.ts";
 import type { CompletionRequest } from "../../commands/reports/completion.ts";
 import { ServiceError } from "../../errors.ts";
 import { newId } from "../../ids.ts";
@@ -86,7 +86,6 @@ class Bench {
 
   async end(): Promise<void> {
     await Promise.all(this.#drops.map((drop) => drop.stop()));
-    await rm(this.folder, { recursive: true });
   }
 
   /** The lines of a report, once its file is there. */
@@ -124,7 +123,7 @@ class Bench {
 let bench: Bench;
 beforeEach(async () => {
   bench = new Bench();
-  bench.folder = await mkdtemp(join(tmpdir(), "paybell-intake-"));
+  bench.folder = temporaryFolder();
   await makeFolders(bench.folder);
 });
 afterEach(() => bench.end());

@@ -1,12 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../../../../../test/support/temporary.ts";
 import { readers, UnreadableFile } from "./read-file.ts";
 
 test.each(["", "\n{}"])("a line of over 8 MiB is refused before it is kept whole, followed by %j", async (after) => {
-  const folder = await mkdtemp(join(tmpdir(), "paybell-entries-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const path = join(folder, "long.jsonl");
   await writeFile(path, `{"externalId":"s-1"}\n${"x".repeat(9 * 1024 * 1024)}${after}`);
   const entries = readers[".jsonl"](path);
