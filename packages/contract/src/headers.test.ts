@@ -45,7 +45,10 @@ describe("the header's signature", () => {
   test("does not match the same bytes split differently into id, time and body", () => {
     const signature = webhookSignature("a", 1, "2.text", key);
     expect(webhookSignatureMatches(signature, "a.1", "2", "text", [key])).toBe(false);
-    expect(() => webhookSignature("a.1", 2, "text", key)).toThrow(TypeError);
+    for (const bad of ["a.1", "a 1", "a\n", "", "x".repeat(257)]) {
+      expect(() => webhookSignature(bad, 2, "text", key), bad).toThrow(TypeError);
+    }
+    expect(webhookSignature("x".repeat(256), 2, "text", key)).toMatch(/^v1,/);
   });
 
   test("is false, never an exception, for any other header", () => {

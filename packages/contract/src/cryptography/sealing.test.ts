@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { NotAuthentic } from "../errors.ts";
 import { encodings } from "./encoding.ts";
 import { open, seal } from "./seal.ts";
-import { ciphers, type Sealing, sealingKey } from "./sealing.ts";
+import { ciphers, defaultSealing, type Sealing, sealingKey } from "./sealing.ts";
 
 const [first, second, third] = ["k1", "k2", "k3"].map((id) => sealingKey(id, randomBytes(32))) as [Key, Key, Key];
 type Key = ReturnType<typeof sealingKey>;
@@ -94,6 +94,23 @@ describe("a sealed text", () => {
   });
 });
 
+test("sealed data of another form is refused before anything is decrypted, a JWE by its parts", () => {
+  const jwe: Sealing = { cipher: "jwe", encoding: "base64" };
+  const sealed = seal("text", jwe, first);
+  const [header = ""] = sealed.split(".");
+  const cipher = createCipheriv("aes-256-gcm", first.key, Buffer.alloc(16)).setAAD(Buffer.from(header));
+  const text = cipher.update("text").toString("base64url");
+  cipher.final();
+  const longIv = [header, "", Buffer.alloc(16).toString("base64url"), text, cipher.getAuthTag().toString("base64url")];
+  const parts = [`${sealed}.`, `${sealed}.AAAA`, sealed.replace("..", ".AAAA."), longIv.join(".")];
+  for (const [data, sealing] of [
+    ...parts.map((one) => [one, jwe] as const),
+    [Buffer.alloc(16).toString("base64"), { cipher: "aes-256-cbc", encoding: "base64" }] as const,
+  ]) {
+    expect(() => open(data, sealing, [first]), data).toThrow(expect.objectContaining({ reason: "encoding" }));
+  }
+});
+
 test("aes-256-cbc: every byte of the padding counts, whatever its length", () => {
   const cbc: Sealing = { cipher: "aes-256-cbc", encoding: "base64" };
   const sealed = (plain: Buffer) => {
@@ -128,6 +145,10 @@ test("garbage of any kind is not authentic", () => {
     }),
     { numRuns: 1000 },
   );
+});
+
+test("AES-256-GCM in base64 is what is agreed on without an agreement", () => {
+  expect(defaultSealing).toEqual({ cipher: "aes-256-gcm", encoding: "base64" });
 });
 
 test.each([0, 16, 31, 33])("an encryption key of %d bytes is refused without being shown", (length) => {

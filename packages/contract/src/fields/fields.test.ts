@@ -16,6 +16,15 @@ describe("the tables", () => {
     }
   });
 
+  test("of an extended IPN go on with its fields", () => {
+    for (const kind of ["card", "settlement"] as const) {
+      const extended = ipnFields(kind, "extended").slice(ipnFields(kind).length);
+      const names = Object.keys(toWire(kind, {}, "table", "extended")).slice(-extended.length);
+      expect(extended.map(({ name }) => name)).toEqual(names);
+      expect(extended[0]).toMatchObject({ no: kind === "card" ? 34 : 21, name: "command" });
+    }
+  });
+
   test("define the types of the two bodies", () => {
     expectTypeOf<CardIpn>().toHaveProperty("transaction_type").toEqualTypeOf<string>();
     expectTypeOf<CardIpn>().not.toHaveProperty("settlementList");
@@ -75,6 +84,9 @@ describe("the JSON Schema", () => {
   test("also accepts an ISO 8601 UTC timestamp as transaction_time", () => {
     for (const time of ["20240531143000", "2024-05-31T14:30:00Z"]) {
       expect(allows(settlement.properties["transaction_time"], time)).toBe(true);
+    }
+    for (const time of ["202405311430", "2024-05-31T14:30:00+07:00"]) {
+      expect(allows(settlement.properties["transaction_time"], time)).toBe(false);
     }
   });
 });
