@@ -12,6 +12,7 @@ const context = useDeliveries();
 const { query } = context;
 
 interface Wished {
+  readonly command?: "SALE" | "SETTLEMENT";
   readonly batchId?: string | null;
   readonly chainId?: ChainId;
   readonly follows?: boolean;
@@ -21,11 +22,11 @@ interface Wished {
 /** Completes one, and reads it back as the worker does. */
 async function report(wished: Wished = {}): Promise<Delivery> {
   const { partnerId } = context;
-  const { batchId = null, follows = false, settlesBatch = null } = wished;
-  const { id, ...rest } = sampleReport(partnerId, { batchId });
+  const { batchId = null, command = "SALE", follows = false, settlesBatch = null } = wished;
+  const { id, ...rest } = sampleReport(partnerId, { batchId, command });
   const sample = sampleNotification(partnerId, id);
   const chainId = wished.chainId ?? sample.chainId;
-  const notification = { ...sample, chainId, follows, settlesBatch };
+  const notification = { ...sample, command, chainId, follows, settlesBatch };
   await context.completions.report({ ...rest, id, chainId, notification });
   return deliveryBy(notification.id);
 }
@@ -124,6 +125,9 @@ describe("a settlement", () => {
     await report({ batchId });
     expect(await waitsFor(settlement)).toBeUndefined();
     expect(await waitsFor(await report({ batchId }))).toBeUndefined();
+    const settles = { command: "SETTLEMENT", batchId: newId(), settlesBatch: newId() } as const;
+    await report(settles);
+    expect(await waitsFor(await report({ ...settles, settlesBatch: settles.batchId }))).toBeUndefined();
   });
 
   test("waits for no redelivery of its batch", async () => {

@@ -36,8 +36,8 @@ async function count(table: string, transactionIds: readonly string[]): Promise<
 
 const idsOf = (reports: readonly { readonly id: string }[]) => reports.map(({ id }) => id);
 
-async function begun() {
-  const init = sampleInit(partnerId, leaseId, { tid: `T${newId().slice(-7)}` });
+async function begun(change: Partial<Init> = {}) {
+  const init = sampleInit(partnerId, leaseId, { tid: `T${newId().slice(-7)}`, ...change });
   const answer = await transactions.begin(init);
   if (answer.outcome !== "begun") throw new Error(answer.outcome);
   return init;
@@ -52,7 +52,8 @@ function resultOf(init: Init, change: Partial<Completion> = {}): Completion {
 }
 
 test("a completion makes the result, the IPN and the pending delivery durable together", async () => {
-  const init = await begun();
+  const originalId = newId<"transaction">();
+  const init = await begun({ command: "REFUND", originalId });
   const notification = sampleNotification(partnerId, init.id);
   const completed = await completions.complete(resultOf(init, { notification }));
   const atMs = completed.outcome === "completed" ? completed.atMs : 0;
@@ -61,6 +62,9 @@ test("a completion makes the result, the IPN and the pending delivery durable to
     notification: { id: notification.id, state: "pending" },
     facts: notification.facts,
   });
+  const history = "SELECT command, original_id FROM notifications WHERE id = $1";
+  const { rows: kept } = await connections.pool.query(history, [notification.id]);
+  expect(kept).toEqual([{ command: "REFUND", original_id: originalId }]);
   const { rows } = await connections.pool.query("SELECT * FROM pending WHERE id = $1", [notification.id]);
   expect(rows).toEqual([
     {
@@ -186,12 +190,17 @@ test("one externalId reported many times at once is accepted exactly once", asyn
   expect(await count("pending", idsOf(reports))).toBe(1);
 });
 
-test("a report that brings its own id is a duplicate all the same when it comes again", async () => {
+test("a report that brings its own id is a duplicate all the same when it comes again, and only of its partner", async () => {
   const report = sampleReport(partnerId);
-  const again = sampleReport(partnerId, { id: report.id, externalId: report.externalId });
-  expect(await completions.report(report)).toMatchObject({ outcome: "accepted", id: report.id });
-  expect(await completions.report(again)).toMatchObject({ outcome: "known", id: report.id });
-  expect(await count("notifications", [report.id])).toBe(1);
+  const other = sampleReport(await insertPartner(connections.pool), { externalId: report.externalId });
+  for (const { id, ...one } of [report, other]) {
+    expect(await completions.report({ id, ...one })).toMatchObject({ outcome: "accepted", id });
+  }
+  for (const { id, externalId, ...one } of [report, other]) {
+    const again = sampleReport(one.partnerId, { id, externalId });
+    expect(await completions.report(again)).toMatchObject({ outcome: "known", id });
+    expect(await count("notifications", [id])).toBe(1);
+  }
 });
 
 test("an id that another transaction has is refused without a trace", async () => {
@@ -259,6 +268,9 @@ test("a system command that brings its own id is known when it comes again, also
 test("a report that waited is in the batch of its original from then on", async () => {
   const report = sampleReport(partnerId, { command: "VOID", originalExternalId: "X-1", waitsForOriginal: true });
   await completions.report(report);
+  const waits =
+    "SELECT (extract(epoch FROM notify_at - created_at))::float8 AS seconds FROM transactions WHERE id = $1";
+  expect((await connections.pool.query(waits, [report.id])).rows).toEqual([{ seconds: 1 }]);
   const { id, facts, chainId, notification } = report;
   if (facts.kind === "system" || notification === null) throw new Error("It has an IPN.");
   const batchId = newId();

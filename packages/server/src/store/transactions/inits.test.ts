@@ -198,22 +198,29 @@ test("a settlement whose COMMIT was not answered is left to the instance that co
   expect(await terminal(tid)).toMatchObject({ batch_closing: true });
 });
 
-test("a settlement whose COMMIT was not answered is left whole to the instance that took it over", async () => {
-  const looked = Promise.withResolvers<void>();
-  const settlements = postgresSettlements(connections.homes);
-  const { id, client } = await beginUnanswered(
-    settlement(newTid()),
-    async (committing) => {
-      await committing.query("COMMIT");
-      await committing.query("UPDATE transactions SET lease_id = gen_random_uuid() WHERE command = 'SETTLEMENT'");
-    },
-    () => looked.resolve(),
-  );
-  client.release();
-  await looked.promise;
-  expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
-  expect(await settlements.find(partnerId, id)).toMatchObject({ tries: 0 });
-});
+test.each([
+  ["SETTLEMENT", 0],
+  ["SALE", undefined],
+] as const)(
+  "a %s whose COMMIT was not answered is left whole to the instance that took it over",
+  async (command, tries) => {
+    const tid = newTid();
+    const looked = Promise.withResolvers<void>();
+    const settlements = postgresSettlements(connections.homes);
+    const { id, client } = await beginUnanswered(
+      command === "SALE" ? sampleInit(partnerId, leaseId, { tid }) : settlement(tid),
+      async (committing) => {
+        await committing.query("COMMIT");
+        await committing.query("UPDATE transactions SET lease_id = gen_random_uuid() WHERE tid = $1", [tid]);
+      },
+      () => looked.resolve(),
+    );
+    client.release();
+    await looked.promise;
+    expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
+    expect((await settlements.find(partnerId, id))?.tries).toBe(tries);
+  },
+);
 
 test("a Void whose COMMIT was not answered is undone, and its original is free again", async () => {
   const tid = newTid();
