@@ -1,13 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import Fastify from "fastify";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it } from "vitest";
 import { expressHandler } from "./express.ts";
 import { fastifyPlugin } from "./fastify.ts";
 import { fetchHandler } from "./fetch.ts";
+import { closeServers, listen as listenOn, readAll } from "./frameworks.fixture.ts";
 import { honoHandler } from "./hono.ts";
 import { type Misused, type ReceiverOptions, receiver } from "./index.ts";
 import { nextApi, nextRoute } from "./next.ts";
@@ -27,20 +26,10 @@ function told() {
   return { errors, log: (_message: string, error: unknown) => void errors.push(error) };
 }
 
-const servers: Server[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  }
-});
+afterEach(closeServers);
 
 async function listen(handle: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<string> {
-  const server = createServer((incoming, response) => void handle(incoming, response));
-  servers.push(server);
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`;
+  return `${await listenOn(createServer((incoming, response) => void handle(incoming, response)))}/ipn`;
 }
 
 describe("Hono", () => {
@@ -100,9 +89,7 @@ describe("Express and compatible platforms", () => {
     expect(errors).toEqual([expect.objectContaining({ reason: "body_already_read" })]);
 
     const keeping = await listen(async (incoming, response) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of incoming) chunks.push(chunk as Buffer);
-      const rawBody = Buffer.concat(chunks);
+      const rawBody = await readAll(incoming);
       handle(Object.defineProperty(Object.assign(incoming, { rawBody }), "body", { get }), response);
     });
     const { body, headers } = good();
@@ -116,9 +103,7 @@ describe("Next.js", () => {
     const handle = nextApi(paybell, () => undefined, { log });
     // As Next does without the setting: it reads the stream and stores the parsed body on the request.
     const address = await listen(async (incoming, response) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of incoming) chunks.push(chunk as Buffer);
-      await handle(Object.assign(incoming, { body: JSON.parse(Buffer.concat(chunks).toString()) }), response);
+      await handle(Object.assign(incoming, { body: JSON.parse(String(await readAll(incoming))) }), response);
     });
     const { body, headers } = good();
     expect(await seen(await fetch(address, { method: "POST", body, headers }))).toEqual([
