@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { idTimeMs, isUuid, isUuidV4, lowestId, newId, readId } from "./ids.ts";
+import { homeOf, idAt, idOfText, idTimeMs, isUuid, isUuidV4, lowestId, newId, readId } from "./ids.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -83,4 +83,13 @@ test("lowestId is below every id of its millisecond and above every id of the on
       expect(bound < `${bound.slice(0, 13)}-7000-8000-000000000000`).toBe(true);
     }),
   );
+});
+
+test("an id of a text is the same in every process and version: what is stored has it", () => {
+  expect(idOfText("a batch")).toBe("8b0dae9e-a42f-8542-91d9-eaf73f3bc2e9");
+  expect(idAt(1_800_000_000_000.5, "a batch")).toBe("01a3185c-5000-8542-91d9-eaf73f3bc2e9");
+});
+
+test("consecutive shards share a home", () => {
+  expect([0, 63, 64, 255].map((shard) => homeOf(shard, 4))).toEqual([0, 0, 1, 3]);
 });

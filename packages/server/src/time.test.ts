@@ -25,6 +25,12 @@ describe("a time in a partner's zone", () => {
     expect(berlin(at("2026-10-25T00:59:59Z"))).toBe("20261025025959");
   });
 
+  test("changes its offset within an hour of UTC too", () => {
+    const island = zoneFormat("Australia/Lord_Howe");
+    expect(island(at("2026-10-03T15:29:59Z"))).toBe("20261004015959");
+    expect(island(at("2026-10-03T15:30:00Z"))).toBe("20261004023000");
+  });
+
   test("is refused for a zone that does not exist", () => {
     expect(() => zoneFormat("Mars/Olympus")).toThrow(RangeError);
   });
