@@ -127,10 +127,12 @@ test("a Settlement has the batch that the acquirer has settled already, and a Sa
 test("a reqId used before begins nothing and uses no number up, nor does one reversed before it arrived", async () => {
   const [tid, other] = [newTid(), newTid()];
   const first = init(tid);
-  // Another partner's is its own.
+  await store.begin(first);
+  // Another partner's is its own, whichever is found first.
   const stranger = { partnerId: await insertPartner(connections.pool), tid: newTid(), reqId: first.reqId };
-  for (const one of [init(stranger.tid, stranger), first])
-    expect(await store.begin(one)).toMatchObject({ outcome: "begun" });
+  const others = init(stranger.tid, stranger);
+  expect(await store.begin(others)).toMatchObject({ outcome: "begun" });
+  expect(await store.begin(init(stranger.tid, stranger))).toMatchObject({ outcome: "repeated", id: others.id });
   const reversed = newId();
   await store.reverseBeforeArrival(partnerId, reversed);
   const { reqId, bodyHash } = first;
