@@ -67,6 +67,7 @@ test("a registration is changed as a whole, frees what it was before, and is lis
   for (const tid of ["L3", "L2"]) await put(one, tid);
   const page = async (after?: string) => (await terminals.list(one, after, 2)).map(({ tid }) => tid);
   expect([await page(), await page("L2")]).toEqual([["L1", "L2"], ["L3"]]);
+  expect(await put(other, "L1", { acquirer: "bank" }), "what it did not change").toMatchObject({ outcome: "taken" });
 });
 
 test("a registration at an acquirer that is being removed waits, and finds none", async () => {
@@ -173,6 +174,20 @@ test.each([
   for (const table of ["transactions", "reversals"])
     await connections.pool.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
   await connections.pool.query("UPDATE terminals SET batch_closing = false WHERE partner_id = $1", [partnerId]);
+  for (const [row, ended] of [
+    [insertTransaction("'SALE', 'SUCCESS'"), "reversal_state = 'done'"],
+    [insertTransaction("'PREAUTH', 'SUCCESS'", "NULL"), "created_at = now() - interval '31 days'"],
+    [
+      insertTransaction("'PREAUTH', 'SUCCESS'", "NULL"),
+      "successor_id = gen_random_uuid(), successor_command = 'VOID', successor_state = 'done'",
+    ],
+  ] as const) {
+    await connections.pool.query(row, [partnerId, tid]);
+    await connections.pool.query(`UPDATE transactions SET ${ended} WHERE partner_id = $1`, [partnerId]);
+    expect((await put("M2")).outcome, ended).toBe("put");
+    await connections.pool.query("DELETE FROM transactions WHERE partner_id = $1", [partnerId]);
+    await put("M1");
+  }
   expect((await put("M2")).outcome).toBe("put");
   expect((await terminals.remove(partnerId, tid, 30)).outcome).toBe("removed");
 });
