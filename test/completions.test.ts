@@ -34,8 +34,18 @@ const agreements: readonly Agreement[] = [
     settlement: { transaction_time: "20260301183000" },
   },
   {
-    name: "JWE, with ISO 8601 times and the total net",
-    settings: { cipher: "jwe", transactionTime: "iso8601", settlementTotal: "net", timeZone: "Asia/Ho_Chi_Minh" },
+    name: "JWE, an agreed list signed, with ISO 8601 times and the total net",
+    settings: {
+      cipher: "jwe",
+      signing: {
+        mode: "fields",
+        card: ["transaction_type", "status", "id", "amount", "reqId"],
+        settlement: ["status", "id", "transaction_type", "totalAmount"],
+      },
+      transactionTime: "iso8601",
+      settlementTotal: "net",
+      timeZone: "Asia/Ho_Chi_Minh",
+    },
     card: { transDateTime: "20260302063000" },
     settlement: { transaction_time: "2026-03-01T23:30:00Z", totalAmount: "75000" },
   },
