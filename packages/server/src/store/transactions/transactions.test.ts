@@ -48,6 +48,7 @@ test("a message is noted for another host while its command runs, and not once i
   const one = init({ tid: "T-HOSTS" });
   await transactions.begin(one);
   expect(await transactions.redirect(partnerId, one.id, leaseId, "second")).toBe(true);
+  expect(await transactions.redirect(partnerId, one.id, newId<"lease">(), "third"), "taken over").toBe(false);
   await connections.pool.query("UPDATE transactions SET state = 'ERROR' WHERE id = $1", [one.id]);
   expect(await transactions.redirect(partnerId, one.id, leaseId, "third")).toBe(false);
   expect(await transactions.find(partnerId, one.id)).toMatchObject({ site: "second" });
