@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { isTest, isTypeScript, listTree } from "./sources/files.ts";
 
@@ -56,4 +56,13 @@ test("every source is TypeScript whose types Node itself can strip", () => {
   expect(() => stripTypeScriptTypes("for (const of of [a, b]) c({ of });")).toThrow("cannot be empty");
   for (const path of sources.filter((one) => !one.endsWith(".tsx")))
     expect(() => stripTypeScriptTypes(readFileSync(join(root, "packages", path), "utf8")), path).not.toThrow();
+});
+
+test("no folder has more than twelve files, apart from tests", () => {
+  const folders = Map.groupBy(
+    sources.filter((path) => !path.includes(".fixture.") && !path.endsWith(".d.ts")),
+    dirname,
+  );
+
+  expect([...folders].filter(([, files]) => files.length > 12).map(([folder]) => folder)).toEqual([]);
 });

@@ -122,6 +122,20 @@ describe("the outcome of an attempt", () => {
     expect([recorded, postponed]).toEqual([[], []]);
   });
 
+  test("begins no attempt while four outcomes for each slot are not recorded", async () => {
+    const recording = Promise.withResolvers<"applied">();
+    const { time, worker, begun, answers } = await workerOver({ record: () => recording.promise }, { slotsMax: 2 });
+    for (let offered = 0; offered < 12; offered += 1) worker.offer(deliveryOf(newId<"partner">()), time.ms);
+    for (let rounds = 0; rounds < 12; rounds += 1) {
+      await time.pass(10);
+      for (const answer of answers.splice(0)) answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    }
+    expect([begun.length, worker.status.unrecorded]).toEqual([8, 8]);
+    recording.resolve("applied");
+    await time.pass(10);
+    expect(begun).toHaveLength(10);
+  });
+
   test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
     const recording = Promise.withResolvers<"applied">();
     const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });

@@ -1,11 +1,13 @@
 import { createPublicKey, hash, verify } from "node:crypto";
 import { canonicalJson } from "@paybell/contract";
+import type { Pool } from "pg";
 import { afterAll, expect, test } from "vitest";
 import type { NotificationId } from "../../ids.ts";
 import { type HistoryRow, readDay } from "../../notifications/history-export.ts";
 import { dayMs, dayOf, idsOfDay, Partitions } from "../schema/partitions.ts";
 import { postgresHistory } from "./history.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
+import { readHistory } from "./page.ts";
 import { keepProofs } from "./proofs.ts";
 
 const bench = await openBench();
@@ -123,4 +125,10 @@ test("a notification that somebody changed leaves no proof when its history is d
   expect(bench.changed).toEqual([changed]);
   expect(await bench.store.keptProof(changed)).toBeUndefined();
   expect(await bench.store.keptProof(intact)).toMatchObject({ contentSha256: hash("sha256", '{"nth":2}') });
+});
+
+test("the timeline of the database is read as PostgreSQL writes it, in hexadecimal", async () => {
+  const row = { system_identifier: "-1", timeline: "0000001A", horizon: "7", kept_from: new Date(0), now: new Date(1) };
+  const { cluster } = await readHistory({ query: async () => ({ rows: [row] }) } as unknown as Pool);
+  expect(cluster).toEqual({ systemIdentifier: 2n ** 64n - 1n, timeline: 26 });
 });

@@ -214,6 +214,9 @@ describe("a search for many", () => {
       return ids.map((id) => items.find((item) => item.id === id)?.nextAttemptAt);
     };
     expect(await times()).toEqual(["2026-01-02T03:04:05.000Z", null]);
+    await bench.pool.query("UPDATE pending SET due_at = '2026-01-03T00:00:00Z' WHERE id = $1", [ids[0]]);
+    expect(await times()).toEqual(["2026-01-03T00:00:00.000Z", null]);
+    await bench.pool.query("UPDATE pending SET due_at = '2026-01-01T00:00:00Z'");
     await bench.pool.query("UPDATE endpoints SET state = 'closed', probe_at = NULL");
     expect(await times()).toEqual(["2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z"]);
     await bench.pool.query("UPDATE partners SET state = 'paused'");
