@@ -1,5 +1,4 @@
 export { type Encoding, encodings } from "./cryptography/encoding.ts";
-export { overlapHours } from "./cryptography/keys.ts";
 export { open, seal, sealedForms } from "./cryptography/seal.ts";
 export {
   type Cipher,
@@ -45,3 +44,4 @@ export { canonicalJson } from "./json/canonical-json.ts";
 export { afterSpace, countKeys, endOfString, parseJson, repeatedKey } from "./json/parse-json.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./receiving/opening.ts";
 export { fromWire, type WireIpn } from "./receiving/read-wire.ts";
+export { overlapHours } from "./rotation.ts";

@@ -1,8 +1,5 @@
 import { createSecretKey, type KeyObject } from "node:crypto";
 
-/** The time in which both versions of a rotated key are valid: unless agreed otherwise, and at most. */
-export const overlapHours = { initial: 24, max: 720 } as const;
-
 /** The size of every key of the contract: AES-256, the HMAC of the IPN, the HMAC of the headers. */
 export const keyBytes = 32;
 

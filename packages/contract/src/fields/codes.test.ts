@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { overlapHours } from "../cryptography/keys.ts";
 import {
   aids,
   cardSchemeFor,
@@ -15,6 +14,7 @@ import {
   transactionTypes,
 } from "./codes.ts";
 import { commands, notifiedCommands, systemCommands } from "./commands.ts";
+import { overlapHours } from "../rotation.ts";
 import { cardIpnFields } from "./fields.ts";
 
 describe("the code tables", () => {
