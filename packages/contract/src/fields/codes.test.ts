@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { overlapHours } from "../rotation.ts";
 import {
   aids,
   cardSchemeFor,
@@ -14,7 +15,6 @@ import {
   transactionTypes,
 } from "./codes.ts";
 import { commands, notifiedCommands, systemCommands } from "./commands.ts";
-import { overlapHours } from "../rotation.ts";
 import { cardIpnFields } from "./fields.ts";
 
 describe("the code tables", () => {
