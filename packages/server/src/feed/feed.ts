@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../errors.ts";
 import { type EventId, nilId } from "../ids.ts";
-import { type CursorContext, positionAfter, readCursor, writeCursor } from "../notifications/pull.ts";
+import { type CursorContext, positionAfter, readCursor, writeCursor } from "../notifications/cursor.ts";
 import type { HistoryPoint } from "../notifications/store.ts";
 import { type NewEvent, withoutReport } from "../telemetry/events.ts";
 

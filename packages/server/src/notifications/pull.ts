@@ -1,22 +1,15 @@
-import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import type { ContentMac } from "../delivery/attempt/content-mac.ts";
 import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } from "../delivery/attempt/envelope.ts";
 import { ServiceError } from "../errors.ts";
-import { idTimeMs, type NotificationId, nilId, type PartnerId } from "../ids.ts";
+import { type NotificationId, nilId, type PartnerId } from "../ids.ts";
 import { callbackUrlOf } from "../notification.ts";
 import type { SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
-import type {
-  DatabaseHistory,
-  HistoryPoint,
-  NotificationContent,
-  NotificationStore,
-  PageRow,
-  StoredBacklog,
-} from "./store.ts";
-import { isoOrNull, isoTime, kindOf } from "./view.ts";
+import { type Cursor, positionAfter, readCursor, writeCursor } from "./cursor.ts";
+import type { HistoryPoint, NotificationContent, NotificationStore, PageRow } from "./store.ts";
+import { isoTime, kindOf } from "./view.ts";
 
 /** One notification as it would be POSTed now. */
 type PulledNotification = NonNullable<Awaited<ReturnType<typeof pulled>>>;
@@ -78,8 +71,6 @@ const bytesPerTurn = 32 * 1024;
 const partMsMax = 2;
 /** The JSON around an item's data: its other keys, and the headers. */
 const itemBytes = 1_024;
-// Ids are created shortly before they are committed, so a later notification may be slightly older.
-const commitDelayMs = 60_000;
 const shareBytes = 4 * 1024 * 1024;
 /** Rows that arrived are parsed in one turn of the event loop. */
 const shareRows = 100;
@@ -185,126 +176,4 @@ function* sharesOf(rows: readonly PageRow[]): Generator<readonly PageRow[]> {
 
 function idsOf(rows: readonly PageRow[]): NotificationId[] {
   return rows.map((row) => row.id);
-}
-
-/** The cursor after this row, whose id contains about when it was committed. */
-export function positionAfter(row: HistoryPoint, keptFromMs: number): Cursor {
-  // A restored notification may be older than the oldest day kept. Its position then counts as that of the oldest day.
-  const asOfMs = Math.max(keptFromMs, idTimeMs(row.id) - commitDelayMs);
-  return { position: { xid: row.xid, id: row.id }, asOfMs };
-}
-
-export interface Cursor {
-  readonly position: HistoryPoint;
-  /** Everything created before was seen. Once history is dropped beyond this moment, something may have been missed. */
-  readonly asOfMs: number;
-}
-
-export interface CursorContext {
-  readonly cluster: DatabaseHistory;
-  /** History is complete from this moment on. */
-  readonly keptFromMs: number;
-}
-
-// version[1] systemIdentifier[8] timeline[4] asOfMs[6] xid[8] id[16] check[5]: 48 bytes, 64 characters without padding.
-const version = 1;
-const checkAt = 43;
-const cursorBytes = 48;
-const form = /^[A-Za-z0-9_-]{64}$/;
-
-export function writeCursor(cursor: Cursor, cluster: DatabaseHistory): string {
-  const bytes = Buffer.alloc(cursorBytes);
-  bytes.writeUInt8(version, 0);
-  bytes.writeBigUInt64BE(cluster.systemIdentifier, 1);
-  bytes.writeUInt32BE(cluster.timeline, 9);
-  bytes.writeUIntBE(Math.max(0, Math.trunc(cursor.asOfMs)), 13, 6);
-  bytes.writeBigUInt64BE(cursor.position.xid, 19);
-  bytes.write(cursor.position.id.replaceAll("-", ""), 27, "hex");
-  checkOf(bytes).copy(bytes, checkAt);
-  return bytes.toString("base64url");
-}
-
-/**
- * @throws ServiceError `invalid_cursor` if we did not write it, `cursor_from_another_history` if it refers to another
- * database, `cursor_expired` if history after it is no longer complete.
- */
-export function readCursor(text: string, { cluster, keptFromMs }: CursorContext): Cursor {
-  if (!form.test(text)) throw new ServiceError("invalid_cursor");
-  const bytes = Buffer.from(text, "base64url");
-  if (bytes.readUInt8(0) !== version || !checkOf(bytes).equals(bytes.subarray(checkAt))) {
-    throw new ServiceError("invalid_cursor");
-  }
-  if (bytes.readBigUInt64BE(1) !== cluster.systemIdentifier || bytes.readUInt32BE(9) !== cluster.timeline) {
-    throw new ServiceError("cursor_from_another_history");
-  }
-  const asOfMs = bytes.readUIntBE(13, 6);
-  if (asOfMs < keptFromMs) throw new ServiceError("cursor_expired");
-  return { position: { xid: bytes.readBigUInt64BE(19), id: uuidText(bytes.toString("hex", 27, checkAt)) }, asOfMs };
-}
-
-/** Detects copying mistakes only: a made-up cursor reads nothing but the caller's own notifications. */
-function checkOf(bytes: Buffer): Buffer {
-  return createHash("sha256")
-    .update(bytes.subarray(0, checkAt))
-    .digest()
-    .subarray(0, cursorBytes - checkAt);
-}
-
-function uuidText(hex: string): string {
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
-}
-
-const leftMax = 1_000;
-const noteEveryMs = 10_000;
-
-/** Notes how far partners have pulled, for the people who look after a catch-up. */
-export class PullNotes {
-  readonly #store: Pick<NotificationStore, "notePull">;
-  readonly #clock: Pick<Clock, "nowMs">;
-  readonly #noted = new Map<PartnerId, { readonly atMs: number; readonly isAtEnd: boolean }>();
-
-  constructor(store: Pick<NotificationStore, "notePull">, clock: Pick<Clock, "nowMs">) {
-    this.#store = store;
-    this.#clock = clock;
-  }
-
-  /**
-   * Notes the cursor that a partner passed: every ten seconds, and when it has reached the end. Never rejects: the page
-   * matters more than its note.
-   */
-  async note(partnerId: PartnerId, cursor: string, isAtEnd: boolean): Promise<void> {
-    const noted = this.#noted.get(partnerId);
-    const atMs = this.#clock.nowMs();
-    const isNews = noted === undefined || noted.isAtEnd !== isAtEnd || atMs - noted.atMs >= noteEveryMs;
-    if (!isNews) return;
-    this.#noted.set(partnerId, { atMs, isAtEnd });
-    await this.#store.notePull(partnerId, cursor).catch(() => void this.#noted.delete(partnerId));
-  }
-}
-
-export async function backlogOf(store: Pick<NotificationStore, "backlog" | "history" | "page">, partnerId: PartnerId) {
-  const { pending, oldestPendingMs, parked, pull } = await store.backlog(partnerId);
-  return {
-    pending,
-    oldestPendingAt: isoOrNull(oldestPendingMs),
-    parked,
-    pull: pull === null ? null : await progressOf(store, partnerId, pull),
-  };
-}
-
-async function progressOf(
-  store: Pick<NotificationStore, "history" | "page">,
-  partnerId: PartnerId,
-  { cursor, atMs }: NonNullable<StoredBacklog["pull"]>,
-) {
-  const history = await store.history(partnerId);
-  const at = isoTime(atMs);
-  try {
-    const { position, asOfMs } = readCursor(cursor, history);
-    const left = await store.page(partnerId, position, history.horizon, leftMax);
-    return { at, upTo: isoTime(asOfMs), left: left.length, problem: null };
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    return { at, upTo: null, left: null, problem: error.code };
-  }
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { EventFeed, type FeedEvent, type FeedPage } from "../feed/feed.ts";
 import { type EventId, lowestId, newId } from "../ids.ts";
-import { writeCursor } from "../notifications/pull.ts";
+import { writeCursor } from "../notifications/cursor.ts";
 import type { NewEvent } from "../telemetry/events.ts";
 import { insertEvents, postgresFeed } from "./events.ts";
 
