@@ -19,6 +19,9 @@ export interface ReversedOriginal {
  */
 export const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
 
+// What requests a Reversal again counts as a try, so both may come earlier: then the operator decides sooner, and nothing
+// ends as done that would not have.
+
 /** Three to six minutes after the first try: from then on the operator should know that it is not answered. */
 export const reportedLateAfterTries = 8;
 /** A host that does not know the original after so many tries will not know it later. */

@@ -248,9 +248,12 @@ test("one that is queued again for the same REVERSAL is not sent again while a t
   expect(await reversals.end(due, { state: "DONE", responseCode: "00" })).toBeUndefined();
 });
 
-test("one that a REVERSAL asks for before its first try is first sent as what it is, not as a repeat", async () => {
+test.each([
+  ["a REVERSAL asks for", (id: TransactionId) => reversals.queue(partnerId, id, newId<"transaction">())],
+  ["a late approval asks for", (id: TransactionId) => reversals.repeat(partnerId, id)],
+])("one that %s before its first try is first sent as what it is, not as a repeat", async (_, request) => {
   const id = await timedOut();
-  await reversals.queue(partnerId, id, newId<"transaction">());
+  await request(id);
   expect(await taken(id)).toMatchObject({ tries: 1 });
 });
 

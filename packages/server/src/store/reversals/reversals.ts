@@ -78,9 +78,12 @@ const letStand = prepared(`
         SELECT t.original_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id))
   SELECT FROM ended`);
 
+// The fence of the tries before: it counts as one. What was never tried stays so: its first message is not a repeat, and
+// a 94 that answers it does not say that it was reversed.
+const requestedAgain = "CASE WHEN r.tries = 0 THEN 0 ELSE r.tries + 1 END";
+
 // Requested by a partner: the transaction succeeded and the REVERSAL holds it, or its own Reversal is under way. Queued
-// again for the same REVERSAL it is left as it is: a try may be under way. One that was never tried stays so, because
-// its first message is not a repeat.
+// again for the same REVERSAL it is left as it is: a try may be under way.
 const queue = prepared(`
   WITH original AS (
     UPDATE transactions SET reversal_state = 'pending'
@@ -89,13 +92,13 @@ const queue = prepared(`
   INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by, left_by)
   SELECT partner_id, id, tid, $3, completed_at FROM original
   ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
-    tries = CASE WHEN r.tries = 0 THEN 0 ELSE r.tries + 1 END, requested_by = excluded.requested_by
+    tries = ${requestedAgain}, requested_by = excluded.requested_by
   WHERE r.state <> 'PENDING' OR r.requested_by IS DISTINCT FROM excluded.requested_by`);
 
 // The original was sent, or answered, after its Reversal was queued: it may be charged now.
 const repeat = prepared(`
   WITH again AS (
-    UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1, left_by = now()
+    UPDATE reversals r SET state = 'PENDING', due_at = now(), tries = ${requestedAgain}, left_by = now()
     WHERE partner_id = $1 AND transaction_id = $2 AND state <> 'STANDS'
     RETURNING partner_id, transaction_id)
   UPDATE transactions t SET reversal_state = 'pending'
