@@ -10,8 +10,8 @@ import { callHttp } from "./support/service.ts";
 // One home for all tests, so that its data is created once.
 let home: string;
 let sandbox: SpokenProcess | undefined;
-/** The last one, for the last test. */
-let last: Awaited<ReturnType<typeof start>>;
+/** The one that the test before left running. */
+let running: Awaited<ReturnType<typeof start>> | undefined;
 
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "paybell-ending-"));
@@ -63,12 +63,14 @@ test("a closed terminal ends a sandbox in order, and what an outage left in doub
   expect(await during.exited).toBe(0);
   during.expectNoPostgres();
 
-  last = await start();
-  const found = async () => (await last.get(path)).body;
+  const next = await start();
+  running = next;
+  const found = async () => (await next.get(path)).body;
   await expect.poll(found, { interval: 100 }).toMatchObject({ ...inDoubt, reversal: "done" });
 });
 
 test("a second signal waits for nothing in flight, and leaves no PostgreSQL behind", async () => {
+  const last = running ?? (await start());
   // It has no answer before the stop's own limit, and it was answered 202: the bank has it.
   const unanswered = await last.run(sale({ card: { token: "tok_timeout" } }), { prefer: "respond-async" });
   expect(unanswered.status).toBe(202);

@@ -32,7 +32,7 @@ const trickleEveryMs = 1_000;
 const floodBytes = 100 * 1_024 * 1_024;
 const yesterday = new Date(Date.now() - 86_400_000);
 
-/** Of what each does to an attempt, transport.test.ts is the test. */
+/** Each does to an attempt what transport.test.ts says, apart from a reset before the handshake. */
 export const faults: readonly ReceiverFault[] = [
   served("accepts connections and never says a word", () => tcpPeer(() => undefined)),
   served("takes the request and never answers", (trusted) => talking(trusted, () => undefined)),
