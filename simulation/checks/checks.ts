@@ -1,4 +1,5 @@
-import { jitter, mayAskToWait } from "../../packages/server/src/delivery/attempt/schedule.ts";
+import { jitter } from "../../packages/server/src/delivery/attempt/schedule.ts";
+import { mayAskToWait } from "../../packages/server/src/delivery/attempt/status.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/limits/circuits.ts";
 import type { DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";

@@ -1,6 +1,6 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { SeededRandom } from "../../faults/random.ts";
-import { statusFailure } from "../../packages/server/src/delivery/attempt/schedule.ts";
+import { statusFailure } from "../../packages/server/src/delivery/attempt/status.ts";
 import type { FailureReason } from "../../packages/server/src/delivery/delivery.ts";
 import { type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";

@@ -1,8 +1,8 @@
 import type { Clock } from "../../clock.ts";
 import { idAt } from "../../ids.ts";
 import { callbackUrlOf, isRegistered } from "../../notification.ts";
-import { KeyExhausted, KeyMissing, type SealBudget } from "../../partners/keys.ts";
 import type { Partner } from "../../partners/partner.ts";
+import { KeyExhausted, KeyMissing, type SealBudget } from "../../partners/seal-budget.ts";
 import type { NewEvent } from "../../telemetry/events.ts";
 import type { TroubleLog } from "../../telemetry/log.ts";
 import type { Attempt, Delivery } from "../delivery.ts";
@@ -10,7 +10,8 @@ import type { DeliveryOutcome } from "../store.ts";
 import { type PostResult, refused, type Transport } from "../transport/transport.ts";
 import type { ContentMac } from "./content-mac.ts";
 import { makeEnvelope, originalReqIdFor, type ReqIdOf } from "./envelope.ts";
-import { nextAttempt, postponementMs, statusFailure } from "./schedule.ts";
+import { nextAttempt, postponementMs } from "./schedule.ts";
+import { statusFailure } from "./status.ts";
 
 export interface AttemptParts {
   readonly transport: Pick<Transport, "post">;

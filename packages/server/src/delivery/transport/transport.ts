@@ -3,7 +3,7 @@ import { BoundedMap, Cooldown } from "../../bounded-map.ts";
 import type { Clock } from "../../clock.ts";
 import { maskCardNumbers } from "../../guards/card-number.ts";
 import type { PartnerId } from "../../ids.ts";
-import { mayAskToWait, readRetryAfterMs } from "../attempt/schedule.ts";
+import { mayAskToWait, readRetryAfterMs } from "../attempt/status.ts";
 import type { FailureReason } from "../delivery.ts";
 import {
   type ConnectRules,
