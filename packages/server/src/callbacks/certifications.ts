@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { type CertifyReport, certify } from "@paybell/partner/certify";
 import type { Clock } from "../clock.ts";
 import { badFields, ServiceError } from "../errors.ts";
-import type { SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
+import type { SealBudget } from "../partners/seal-budget.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "../partners/settings/callback-rules.ts";
 import type { ConnectToEndpoint } from "./endpoint-connection.ts";
 

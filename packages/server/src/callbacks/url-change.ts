@@ -5,9 +5,9 @@ import { makeEnvelope } from "../delivery/attempt/envelope.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { testSale, testSettlement } from "../notifications/sample.ts";
-import type { SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { PartnerRecord, PartnerRegistry } from "../partners/registry.ts";
+import type { SealBudget } from "../partners/seal-budget.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "../partners/settings/callback-rules.ts";
 import type { ConnectToEndpoint } from "./endpoint-connection.ts";
 

@@ -5,8 +5,8 @@ import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } f
 import { ServiceError } from "../errors.ts";
 import { type NotificationId, nilId, type PartnerId } from "../ids.ts";
 import { callbackUrlOf } from "../notification.ts";
-import type { SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
+import type { SealBudget } from "../partners/seal-budget.ts";
 import { type Cursor, positionAfter, readCursor, writeCursor } from "./cursor.ts";
 import type { HistoryPoint, NotificationContent, NotificationStore, PageRow } from "./store.ts";
 import { isoTime, kindOf } from "./view.ts";
