@@ -18,7 +18,8 @@ const answer = {
   ...{ id, partnerId: id, kind: "apiKey", secret: "pb_new", activeFrom: "A", expiresOld: "B", state: "open" },
   ...{ name: "n", tid: "T0000001", mid: "M", acquirer: "", minutes: 0, matched: 2, redelivered: 2, target: "t" },
   ...{ held: { paused: 0, order: 0 }, keys: [ended, valid, { ...valid, kind: "signingKey", name: "no API key" }] },
-  ...{ settings: { name: "n", callBackUrl: null }, items: [], next: null },
+  ...{ settings: { name: "n", callBackUrl: null }, items: [], next: null, subject: {}, attempts: [] },
+  createdAt: "2026-11-25T11:00:00.000Z",
 };
 
 /** Runs a command on a service that answers everything, and returns its requests. */
@@ -62,6 +63,7 @@ test.each<[args: string[], method: string, url: string, body?: unknown]>([
     ["notifications", "list", "--state", "parked", "--reason", "tls", "--q", "o-1", "--limit", "7", ...between, ...of],
     ...(["GET", `${operator}/notifications?partner=${id}&state=parked&reason=tls&q=o-1&${times}&limit=7`] as const),
   ],
+  [["notifications", "show", id, "--json"], "GET", `/v1/notifications/${id}/sealed`],
   [
     ["audit", "list", "--actor", "Ada", "--subject", "s", "--action", "rotateKey", ...between],
     ...(["GET", `${operator}/audit?actor=Ada&subject=s&action=rotateKey&${times}&limit=50`] as const),
@@ -175,6 +177,16 @@ test("a rotated API key is written as credentials, which replace the older ones"
     expect(given).toMatchObject([{ headers: { authorization: "Bearer pb_new" } }]);
   }
 });
+
+test.each(["not_found", "content_changed"])(
+  "show leaves out a sealed body that the service refuses as %s",
+  async (code) => {
+    const refused = Response.json({ code, title: "t", detail: "d" }, { status: 409 });
+    const serve: typeof fetch = async (url) => (String(url).endsWith("/sealed") ? refused : Response.json(answer));
+    const shown = await line.run(["notifications", "show", id, "--json"], { fetch: serve, nowMs });
+    expect([shown.code, JSON.parse(shown.stdout)]).toEqual([0, answer]);
+  },
+);
 
 test("an archive over a file that is there reads and deletes nothing", async () => {
   line.write("there.jsonl", "another partner's\n");

@@ -1,10 +1,16 @@
 import { Option } from "@commander-js/extra-typings";
-import type { ListedNotification, Notification, NotificationDetail, NotificationPage } from "@paybell/partner/client";
+import type {
+  ListedNotification,
+  Notification,
+  NotificationDetail,
+  NotificationPage,
+  SealedNotification,
+} from "@paybell/partner/client";
 import type { Api } from "../client/api.ts";
 import { type ClientSettings, calls, onlyPartner, partnerFilter } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { newest, withNewest } from "../client/lists.ts";
-import { bodyOf, type SealedNotification } from "../listen/feed.ts";
+import { bodyOf } from "../listen/feed.ts";
 import { type AnyCommand, command, group } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
@@ -79,9 +85,11 @@ const notificationColumns: readonly TableColumn<ListedNotification>[] = [
   ["state", statusText],
 ];
 
+type PulledNotification = NotificationPage["items"][number];
+
 /** A partner's own, in commit order. */
 async function listInOrder(context: CommandContext, api: Api, limit: number, from?: string): Promise<Result> {
-  const items: SealedNotification[] = [];
+  const items: PulledNotification[] = [];
   let after = from;
   await showing(context, "reading notifications", limit, async (onProgress) => {
     while (items.length < limit) {
@@ -93,7 +101,7 @@ async function listInOrder(context: CommandContext, api: Api, limit: number, fro
       if (page.items.length === 0) break;
     }
   });
-  const { lines } = itemsOf(items, fieldColumns<SealedNotification>("createdAt", "kind", "id", "state"));
+  const { lines } = itemsOf(items, fieldColumns<PulledNotification>("createdAt", "kind", "id", "state"));
   const next = `What follows: paybell notifications list --as partner --after ${after}`;
   return { value: { items, next: after }, lines: [...lines, "", next] };
 }
@@ -102,8 +110,8 @@ function showCommand(context: CommandContext): AnyCommand {
   const made = command("show", {
     summary: "show a notification with its attempts: did they get it, and if not why",
     description:
-      "With --json and an API key it also has `sealed {body, headers}`, the input of `paybell open`. The command " +
-      "searches the pull API for it, from the oldest on: --no-sealed leaves it out.",
+      "With --json and an API key it also has `sealed {body, headers}`, the POST as it would be made now, which is " +
+      "the input of `paybell open`. It does not count as pulled.",
     examples: [
       "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f",
       "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f --json | paybell open -",
@@ -117,7 +125,7 @@ function showCommand(context: CommandContext): AnyCommand {
     const detail = await api.get<NotificationDetail & { readonly events?: readonly NotificationEvent[] }>(
       `${path}/${encodeURIComponent(id)}`,
     );
-    const sealed = options.json === true && options.sealed ? await sealedOf(context, settings, detail) : undefined;
+    const sealed = options.json === true && options.sealed ? await sealedOf(settings, detail) : undefined;
     const code = detail.state === "parked" ? exitCodes.negative : exitCodes.ok;
     return { value: { ...detail, ...(sealed && { sealed }) }, lines: detailLines(detail), code };
   });
@@ -141,14 +149,19 @@ function detailLines(detail: NotificationDetail & { readonly events?: readonly N
   ];
 }
 
-async function sealedOf(context: CommandContext, connection: ClientSettings, detail: NotificationDetail) {
-  const { apiKey, partnerId } = connection.credentials;
+/** Its POST as it would be made now. Undefined if our API key does not open it, or its content is not as committed. */
+async function sealedOf({ credentials, partner }: ClientSettings, { id, partnerId }: NotificationDetail) {
+  const { apiKey, partnerId: own } = credentials;
   // The operator may look at another partner's, which our API key does not open.
-  if (apiKey === undefined || (partnerId !== undefined && partnerId !== detail.partnerId)) return undefined;
-  const api = connection.partner();
-  return showing(context, "looking for its sealed body", undefined, (onProgress) =>
-    findSealed(api, detail, onProgress),
-  );
+  if (apiKey === undefined || (own !== undefined && own !== partnerId)) return undefined;
+  try {
+    const path = `/v1/notifications/${encodeURIComponent(id)}/sealed`;
+    const { data, headers } = await partner().get<SealedNotification>(path);
+    return { body: bodyOf({ data }), headers };
+  } catch (error) {
+    if (error instanceof Failure && (error.code === "not_found" || error.code === "content_changed")) return undefined;
+    throw error;
+  }
 }
 
 type Attempt = NotificationDetail["attempts"][number];
@@ -203,34 +216,6 @@ export function attemptLines(attempt: Attempt): string[] {
 /** `2026-11-21T10:00:00.000Z  parked  {"reason":"tls"}` */
 function eventLine({ kind, at, detail }: NotificationEvent): string {
   return printable(`${at}  ${kind}  ${JSON.stringify(detail)}`);
-}
-
-/** Ids and times are made a moment before the commit that orders them. */
-const outOfOrderMs = 60_000;
-
-/**
- * Searches the pull API for its POST as it would be made now, from the oldest on; undefined if it is no longer stored.
- *
- * @param onProgress called with the number skipped so far
- */
-async function findSealed(
-  api: Api,
-  { id, createdAt }: NotificationDetail,
-  onProgress: (count: number) => void,
-): Promise<{ readonly body: string; readonly headers: object } | undefined> {
-  const untilMs = Date.parse(createdAt) + outOfOrderMs;
-  let after: string | undefined;
-  let count = 0;
-  for (;;) {
-    const { items, next } = await api.get<NotificationPage>("/v1/notifications", { after, limit: 500 });
-    const found = items.find((item) => item.id === id);
-    if (found !== undefined) return { body: bodyOf(found), headers: found.headers };
-    const last = items.at(-1);
-    if (last === undefined || Date.parse(last.createdAt) > untilMs) return undefined;
-    count += items.length;
-    onProgress(count);
-    after = next;
-  }
 }
 
 export function historyCommand(context: CommandContext): AnyCommand {
