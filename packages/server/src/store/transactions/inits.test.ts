@@ -274,6 +274,23 @@ test("commands of one commit are each judged by the state that the one before le
   expect(batches).toEqual(["closing"]);
 });
 
+test("what was refunded of a Sale is not that of another partner's transaction with the same id", async () => {
+  const tid = newTid();
+  const sale = sampleInit(partnerId, leaseId, { tid });
+  const theirs = { ...sampleInit(await insertPartner(connections.pool), leaseId, { tid }), id: sale.id };
+  await Promise.all([first.begin(sale), first.begin(theirs)]);
+  const refunded = new Map<string, bigint | undefined>();
+  const refund = (of: Init) =>
+    sampleInit(of.partnerId, leaseId, {
+      ...{ tid, command: "REFUND", originalId: sale.id, chainId: sale.chainId, amountMinor: 90_000n },
+      refusal: (_, original) => void refunded.set(of.partnerId, original?.refundedMinor),
+    });
+  await first.begin(refund(sale));
+  // The first one has a commit of its own, under way; the others share the next.
+  await Promise.all([sampleInit(partnerId, leaseId), refund(sale), refund(theirs)].map((init) => first.begin(init)));
+  expect([...refunded.values()]).toEqual([90_000n, 0n]);
+});
+
 test("an original whose terminal was removed is still known, in a batch that is closed", async () => {
   const tid = newTid();
   const sale = sampleInit(partnerId, leaseId, { tid });

@@ -23,8 +23,8 @@ const lock = prepared<OriginalRow>(`
 
 // A separate statement after the originals are locked: the locking statement sees other tables as they were before it
 // waited, and would miss a Refund of another instance.
-const sumRefunds = prepared<{ id: TransactionId; refunded: string }>(`
-    SELECT i.id, coalesce((
+const sumRefunds = prepared<{ partner_id: PartnerId; id: TransactionId; refunded: string }>(`
+    SELECT i.partner_id, i.id, coalesce((
       SELECT sum(t.amount_minor) FROM transactions t
       WHERE t.partner_id = i.partner_id AND t.original_id = i.id AND t.command = 'REFUND'
         AND (t.state = 'INIT' OR ${isStanding} OR t.reversal_state IN ('pending', 'parked'))), 0)::text AS refunded
@@ -61,21 +61,21 @@ export async function lockOriginals(client: PoolClient, inits: readonly Init[]):
   const refunded = await refundedOf(client, inits);
   return new Map(
     rows.map(({ partnerId, amountText, createdAt, ...same }) => {
-      const refundedMinor = refunded.get(same.id) ?? 0n;
-      const state = { ...same, amountMinor: BigInt(amountText), refundedMinor, createdAtMs: createdAt.getTime() };
-      return [`${partnerId} ${same.id}`, state];
+      const key = `${partnerId} ${same.id}`;
+      const refundedMinor = refunded.get(key) ?? 0n;
+      return [key, { ...same, amountMinor: BigInt(amountText), refundedMinor, createdAtMs: createdAt.getTime() }];
     }),
   );
 }
 
-async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<ReadonlyMap<TransactionId, bigint>> {
+async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<ReadonlyMap<string, bigint>> {
   const refunds = inits.filter(({ command }) => command === "REFUND");
   if (refunds.length === 0) return new Map();
   const rows = await sumRefunds.rows(client, [
     refunds.map(({ partnerId }) => partnerId),
     refunds.map(({ originalId }) => originalId),
   ]);
-  return new Map(rows.map(({ id, refunded }) => [id, BigInt(refunded)]));
+  return new Map(rows.map((row) => [`${row.partner_id} ${row.id}`, BigInt(row.refunded)]));
 }
 
 /** Each command now holds its original, so that no other may begin on it. Several Refunds may. */
