@@ -12,7 +12,7 @@ import { Comparer } from "../ledger/reports/comparer.ts";
 import { Reports } from "../ledger/reports/reports.ts";
 import { WaitingReports } from "../ledger/reports/waiting-reports.ts";
 import { Reverser, type ReverserParts } from "../ledger/reversals/reverser.ts";
-import { Settler } from "../ledger/settler.ts";
+import { Settler } from "../ledger/settlements/settler.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import { postgresReversals } from "../store/reversals/reversals.ts";
 import { postgresComparisons } from "../store/settlements/comparisons.ts";
@@ -83,7 +83,7 @@ export function wireLedger(
     transactions,
     acquirers,
     ledger,
-    settler,
+    lateSettlements: settler.late,
     events: alerts,
     log,
   });

@@ -37,7 +37,8 @@ import { type CommandAnswer, Ledger } from "./ledger.ts";
 import { type CrashPoint, InstanceLife } from "./life.fixture.ts";
 import type { NewNotification } from "./notifier.ts";
 import { Reverser } from "./reversals/reverser.ts";
-import { type SettlementStore, Settler } from "./settler.ts";
+import { Settler } from "./settlements/settler.ts";
+import type { SettlementStore } from "./settlements/store.ts";
 import type { Transaction } from "./store.ts";
 
 /** A link whose treatment of a message can be ruled. */

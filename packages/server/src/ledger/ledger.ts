@@ -34,7 +34,7 @@ import {
 import { InDoubt, type InDoubtParts } from "./reversals/in-doubt.ts";
 import { PartnerReversals, type PartnerReversalsParts } from "./reversals/partner-reversals.ts";
 import type { ReversalStore, Reverser } from "./reversals/reverser.ts";
-import type { Settler } from "./settler.ts";
+import type { Settler } from "./settlements/settler.ts";
 import type { Begun, Init, Transaction, TransactionStore } from "./store.ts";
 
 export interface LedgerParts extends InitParts, InDoubtParts, PartnerReversalsParts {

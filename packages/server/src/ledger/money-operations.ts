@@ -8,7 +8,8 @@ import type { PartnerId, TransactionId } from "../ids.ts";
 import { pageOf } from "../page.ts";
 import type { EventSink } from "../telemetry/events.ts";
 import type { ReversalStore, Reverser } from "./reversals/reverser.ts";
-import type { SettlementStore, Settler } from "./settler.ts";
+import type { Settler } from "./settlements/settler.ts";
+import type { SettlementStore } from "./settlements/store.ts";
 
 export const moneyKinds = ["transactions", "batches", "settlements", "reversals", "events"] as const;
 export type MoneyKind = (typeof moneyKinds)[number];

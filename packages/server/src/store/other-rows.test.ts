@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { type ChainId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { DueReversal } from "../ledger/reversals/reverser.ts";
-import type { DueSettlement } from "../ledger/settler.ts";
+import type { DueSettlement } from "../ledger/settlements/store.ts";
 import type { BatchEnd, Completion } from "../ledger/store.ts";
 import { postgresEndpoints } from "./deliveries/circuits.ts";
 import { PostgresDeliveries } from "./deliveries/deliveries.ts";

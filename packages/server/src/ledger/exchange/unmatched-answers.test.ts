@@ -62,7 +62,7 @@ async function take(
         events.push({ kind, detail });
       },
     },
-    settler: { answeredUnmatched: () => Promise.resolve(inDoubt.length === 1) },
+    lateSettlements: { answeredUnmatched: () => Promise.resolve(inDoubt.length === 1) },
     ledger: { answeredLate: ({ id }, { responseCode }) => void told.push(`${id} ${responseCode}`) },
     log: createLog("error", new Writable({ write: (line, _, done) => done(void logged.push(String(line))) })),
   });

@@ -4,7 +4,7 @@ import type { Acquirers, UnmatchedAnswer } from "../../acquirer/acquirer.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { EventSink } from "../../telemetry/events.ts";
 import type { Ledger } from "../ledger.ts";
-import type { Settler } from "../settler.ts";
+import type { LateAnswers } from "../settlements/late-answers.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
 import { headerOf } from "./acquirer-message.ts";
 
@@ -28,7 +28,7 @@ export interface UnmatchedAnswersParts {
   readonly transactions: Pick<TransactionStore, "find">;
   readonly acquirers: Pick<Acquirers, "of">;
   readonly ledger: Pick<Ledger, "answeredLate">;
-  readonly settler: Pick<Settler, "answeredUnmatched">;
+  readonly lateSettlements: Pick<LateAnswers, "answeredUnmatched">;
   readonly events: EventSink;
   readonly log: Logger;
 }
@@ -69,10 +69,10 @@ export class UnmatchedAnswers {
   }
 
   async #handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
-    const { settler, log } = this.#parts;
+    const { lateSettlements, log } = this.#parts;
     try {
       const isKnown = answer.isSettlement
-        ? await settler.answeredUnmatched(acquirer, answer)
+        ? await lateSettlements.answeredUnmatched(acquirer, answer)
         : await this.#authorisationAnswered(acquirer, answer);
       if (!isKnown) await this.#report(acquirer, answer);
     } catch (error) {

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId, type TransactionId } from "../../ids.ts";
-import type { DueSettlement } from "../../ledger/settler.ts";
+import type { DueSettlement } from "../../ledger/settlements/store.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";

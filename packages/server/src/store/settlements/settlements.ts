@@ -9,7 +9,7 @@ import type {
   LateSettlement,
   SettlementStore,
   UnansweredSettlement,
-} from "../../ledger/settler.ts";
+} from "../../ledger/settlements/store.ts";
 import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";

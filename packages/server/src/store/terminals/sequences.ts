@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import type { TerminalSequence, TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId } from "../../ids.ts";
-import type { LateSettlement } from "../../ledger/settler.ts";
+import type { LateSettlement } from "../../ledger/settlements/store.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
 import { prepared } from "../database/statement.ts";

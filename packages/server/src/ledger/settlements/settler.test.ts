@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { AcquirerMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
-import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
-import type { Transaction } from "./store.ts";
+import type { AcquirerMessage, UnmatchedAnswer } from "../../acquirer/acquirer.ts";
+import { bookUnmatched, field, LedgerBench, LedgerTill } from "../ledger.fixture.ts";
+import type { Transaction } from "../store.ts";
 
 const { bench, instance, partner } = await LedgerBench.ofFile();
 
@@ -375,10 +375,10 @@ describe("an answer to a settlement whose process has died", () => {
     const sale = await instance.ended(partner, till.sale());
     const [settling, sent] = await sentBefore(till, isUploaded);
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
-    expect(await instance.settler.answeredUnmatched("", strayAnswer({ ...sent, traceNo: "999999" }))).toBe(false);
-    expect(await instance.settler.answeredUnmatched("second", strayAnswer(sent))).toBe(false);
+    expect(await instance.settler.late.answeredUnmatched("", strayAnswer({ ...sent, traceNo: "999999" }))).toBe(false);
+    expect(await instance.settler.late.answeredUnmatched("second", strayAnswer(sent))).toBe(false);
     expect(instance.events.filter(({ subjectId }) => subjectId === settling.id)).toHaveLength(1);
-    expect(await instance.settler.answeredUnmatched("", strayAnswer(sent))).toBe(true);
+    expect(await instance.settler.late.answeredUnmatched("", strayAnswer(sent))).toBe(true);
     expect(await instance.eventOf("settlement_late", settling.id)).toMatchObject({ detail: { batch: "closed" } });
     const { asked, ends } = watch(till);
     const reported = await instance.ended(partner, till.settlement());
@@ -397,7 +397,7 @@ describe("an answer to a settlement whose process has died", () => {
     const [settling, sent] = await sentBefore(till);
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
     vi.spyOn(instance.settlements, "keepLate").mockRejectedValueOnce(new Error("the database is away"));
-    expect(await instance.settler.answeredUnmatched("", strayAnswer(sent))).toBe(true);
+    expect(await instance.settler.late.answeredUnmatched("", strayAnswer(sent))).toBe(true);
     expect(await instance.eventOf("settlement_late", settling.id)).toMatchObject({ detail: { batch: "closed" } });
   });
 
@@ -405,7 +405,7 @@ describe("an answer to a settlement whose process has died", () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
     const [settling, sent] = await sentBefore(till);
-    await instance.settler.answeredUnmatched("", strayAnswer(sent));
+    await instance.settler.late.answeredUnmatched("", strayAnswer(sent));
     expect(await instance.endOf(settling)).toMatchObject({
       state: "SUCCESS",
       facts: { fields: { refId: "000000000510" }, settlementList: [entry(sale)] },
@@ -417,10 +417,10 @@ describe("an answer to a settlement whose process has died", () => {
     await instance.ended(partner, till.sale());
     const [settling, sent] = await sentBefore(till);
     const refusal = { ...strayAnswer(sent), responseCode };
-    expect(await instance.settler.answeredUnmatched("", refusal)).toBe(true);
+    expect(await instance.settler.late.answeredUnmatched("", refusal)).toBe(true);
     expect(await instance.find(partner, settling.id)).toMatchObject({ state: "INIT" });
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
-    expect(await instance.settler.answeredUnmatched("", refusal)).toBe(true);
+    expect(await instance.settler.late.answeredUnmatched("", refusal)).toBe(true);
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
     expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
   });
@@ -431,7 +431,7 @@ describe("an answer to a settlement whose process has died", () => {
     await instance.settler.abort(partner.id, first.id);
     const [second] = await sentBefore(till);
     await instance.settler.abort(partner.id, second.id);
-    expect(await instance.settler.answeredUnmatched("", strayAnswer(sent))).toBe(true);
+    expect(await instance.settler.late.answeredUnmatched("", strayAnswer(sent))).toBe(true);
     expect(await instance.eventOf("settlement_late", first.id)).toMatchObject({ detail: { batch: "closed" } });
   });
 
@@ -440,7 +440,7 @@ describe("an answer to a settlement whose process has died", () => {
     const [settling, sent] = await sentBefore(one);
     const [alike] = await sentBefore(other);
     const ofBoth = { ...strayAnswer(sent), tid: "", mayAnswer: () => true };
-    expect(await instance.settler.answeredUnmatched("", ofBoth)).toBe(false);
+    expect(await instance.settler.late.answeredUnmatched("", ofBoth)).toBe(false);
     for (const { id } of [settling, alike]) expect(await instance.find(partner, id)).toMatchObject({ state: "INIT" });
     for (const { id } of [settling, alike]) await instance.settler.abort(partner.id, id);
   });
@@ -460,7 +460,7 @@ describe("an answer to an aborted settlement that comes while another one runs",
     const held = bench.holdLink("a SETTLEMENT leaves");
     const second = await instance.begun(partner, till.settlement());
     await held.reached;
-    await instance.settler.answeredUnmatched("", strayAnswer(sent));
+    await instance.settler.late.answeredUnmatched("", strayAnswer(sent));
     const event = await instance.eventOf("settlement_late", first.id);
     await expect(instance.run(partner, till.sale())).rejects.toMatchObject({ code: "settlement_in_progress" });
     held.go();
