@@ -18,6 +18,11 @@ export type ProposalId = Id<"proposal">;
 export type RedeliveryId = Id<"redelivery">;
 export type EndpointId = Id<"endpoint">;
 
+/** A chain has the id of its first transaction. @param original of the transaction; undefined: it is the first */
+export function chainOf(id: TransactionId, original: { readonly chainId: ChainId } | undefined): ChainId {
+  return original?.chainId ?? (id as string as ChainId);
+}
+
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const uuidV4Pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 

@@ -25,7 +25,7 @@ import type { OriginalState } from "../commands/states.ts";
 import { beginTerminalCommand, completeSystemCommand } from "../commands/system.ts";
 import { type TerminalSequence, type TerminalState, terminalRefusal } from "../commands/terminal.ts";
 import { badFields, ServiceError } from "../errors.ts";
-import type { ChainId, LeaseId, TransactionId } from "../ids.ts";
+import { chainOf, type LeaseId, type TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { CommandResult } from "./completer.ts";
 import { headerOf, referable, referenceTo } from "./exchange/acquirer-message.ts";
@@ -331,7 +331,7 @@ export function toInit(
   const { id, leaseId, acquirer, site, procedure, original } = start;
   const reqId = request.reqId.toLowerCase();
   const { tid, mid, takes, amountMinor, currency, card, callBackUrl, refusal } = procedure;
-  const chainId = original?.chainId ?? (id as string as ChainId);
+  const chainId = chainOf(id, original);
   return {
     partnerId: partner.id,
     id,

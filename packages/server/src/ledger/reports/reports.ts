@@ -9,7 +9,7 @@ import { redactItem } from "../../commands/reports/redact-item.ts";
 import { reportDifference, reportedBatch, reportedFacts } from "../../commands/reports/reported-facts.ts";
 import { broken, exemptDevice } from "../../commands/requests/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
-import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../../ids.ts";
+import { chainOf, newId, type PartnerId, readId, type TransactionId } from "../../ids.ts";
 import type { Partner, PartnerDirectory, ReportSettings } from "../../partners/partner.ts";
 import { callbackUrlProblem } from "../../partners/settings/callback-rules.ts";
 import type { NewEvent } from "../../telemetry/events.ts";
@@ -290,7 +290,7 @@ export class Reports {
       const key = `${partner.id} ${identity}`;
       if (!wanted.get(partner.id)?.has(identity) || found.has(key)) continue;
       const original = originalOf(one, found);
-      const chainId = original?.chainId ?? (id as string as ChainId);
+      const chainId = chainOf(id, original);
       const { fields } = reportedFacts(completion, { id });
       const batchId = reportedBatch(partner.id, fields) ?? original?.batchId ?? null;
       found.set(key, { id, chainId, command: completion.command, reqId: reqIdOf(completion), batchId });
@@ -360,7 +360,7 @@ function toReport(valid: ValidReport, known: Originals): ReportedCompletion {
   const { partner, completion, id, identity, originals } = valid;
   const original = originalOf(valid, known);
   const originalExternalId = originals.at(-1) ?? null;
-  const chainId = original?.chainId ?? (id as string as ChainId);
+  const chainId = chainOf(id, original);
   const voidsPreAuth = completion.command === "VOID" && (original?.command ?? completion.originalCommand) === "PREAUTH";
   const facts = reportedFacts(completion, {
     id,

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { systemClock } from "../../clock.ts";
 import { reportedBatch } from "../../commands/reports/reported-facts.ts";
-import type { ChainId, NotificationId, PartnerId, TransactionId } from "../../ids.ts";
+import { chainOf, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { CardFacts } from "../../ipn/facts.ts";
 import type { PartnerDirectory, PartnerSettings } from "../../partners/partner.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
@@ -98,7 +98,7 @@ function releaseOf(report: WaitingReport, original: ReportedOriginal | undefined
     ...(original && { originalReqId: original.reqId ?? "" }),
   };
   const originalId = original?.id ?? null;
-  const chainId = original?.chainId ?? (id as string as ChainId);
+  const chainId = chainOf(id, original);
   const batchId = reportedBatch(partnerId, facts.fields) ?? original?.batchId ?? null;
   const about = { partnerId, id: notificationId, transactionId: id, originalId, originalExternalId, chainId };
   const notification = notificationOf({ ...about, callBackUrl, facts, batchId }, settings);
