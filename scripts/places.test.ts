@@ -58,6 +58,26 @@ test("every source is TypeScript whose types Node itself can strip", () => {
     expect(() => stripTypeScriptTypes(readFileSync(join(root, "packages", path), "utf8")), path).not.toThrow();
 });
 
+test("the page of the first change names files, definitions and lines that are there", () => {
+  const page = readFileSync(join(root, "docs/internals/first-change.md"), "utf8");
+  const named = [...page.matchAll(/(?<!`)`([^`]+)`(?!`)/g)].map(([, name = ""]) => name);
+  const isFile = (name: string) => /^[\w./-]+\.(?:ts|md)$/.test(name);
+  const text = named.filter(isFile).map((path) => readFileSync(join(root, path), "utf8"));
+  const isGiven = (name: string) => isFile(name) || /attemptsMade|^(?:npm|git) |^notifications: /.test(name);
+  const others = named.filter((name) => !isGiven(name));
+  const called = [...(/```js\n([\s\S]*?)```/.exec(page)?.[1]?.matchAll(/\w+(?=\()/g) ?? [])].map(
+    ([name]) => `${name}(`,
+  );
+  expect(others.length).toBeGreaterThan(5);
+  expect(called.length).toBeGreaterThan(4);
+
+  for (const name of [...others, ...called]) {
+    const definition = /^\w+$/.test(name) ? new RegExp(`(?:function|const|interface|type) ${name}\\b`) : undefined;
+    const isThere = text.some((one) => definition?.test(one) ?? one.includes(name));
+    expect(isThere, name).toBe(true);
+  }
+});
+
 test("no folder has more than twelve files, apart from tests", () => {
   const folders = Map.groupBy(
     sources.filter((path) => !path.includes(".fixture.") && !path.endsWith(".d.ts")),
