@@ -21,16 +21,9 @@ import { callbackUrlProblem } from "../partners/settings/callback-rules.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { CommandSlots } from "./command-slots.ts";
 import type { TerminalAcquirers } from "./exchange/terminal-acquirers.ts";
-import {
-  type InitParts,
-  type MessageOf,
-  type Procedure,
-  procedureFor,
-  refusedBy,
-  resultOf,
-  toInit,
-  toTransaction,
-} from "./procedure.ts";
+import { type InitParts, refusedBy, toInit, toTransaction } from "./init.ts";
+import { type MessageOf, type Procedure, procedureFor } from "./procedure.ts";
+import { resultOf } from "./result.ts";
 import { InDoubt, type InDoubtParts } from "./reversals/in-doubt.ts";
 import { PartnerReversals, type PartnerReversalsParts } from "./reversals/partner-reversals.ts";
 import type { ReversalStore, Reverser } from "./reversals/reverser.ts";

@@ -1,17 +1,14 @@
-import { createHmac, type KeyObject } from "node:crypto";
-import { canonicalJson, currencyDecimals } from "@paybell/contract";
+import { currencyDecimals } from "@paybell/contract";
 import type { AcquirerMessage, Card, OriginalReference } from "../acquirer/acquirer.ts";
 import { parseAmount } from "../commands/amount.ts";
 import {
   beginFollowUp,
   beginSale,
-  completeCard,
   type FollowUpRequest,
   followingAmountProblem,
   type TransactionStart,
 } from "../commands/card-facts.ts";
-import { type OriginalAsks, originalRefusal, type Refusal, refusalError } from "../commands/original.ts";
-import type { AcquirerOutcome } from "../commands/outcome.ts";
+import { type OriginalAsks, originalRefusal, type Refusal } from "../commands/original.ts";
 import type {
   CommandRequest,
   ReversalRequest,
@@ -19,18 +16,14 @@ import type {
   SettlementRequest,
   TerminalRequest,
 } from "../commands/requests/request.ts";
-import { beginReversal, succeedReversal } from "../commands/reversal.ts";
+import { beginReversal } from "../commands/reversal.ts";
 import { beginSettlement } from "../commands/settlement.ts";
 import type { OriginalState } from "../commands/states.ts";
-import { beginTerminalCommand, completeSystemCommand } from "../commands/system.ts";
+import { beginTerminalCommand } from "../commands/system.ts";
 import { type TerminalSequence, type TerminalState, terminalRefusal } from "../commands/terminal.ts";
-import { badFields, ServiceError } from "../errors.ts";
-import { chainOf, type LeaseId, type TransactionId } from "../ids.ts";
-import type { Partner } from "../partners/partner.ts";
-import type { CommandResult } from "./completer.ts";
+import { badFields } from "../errors.ts";
 import { headerOf, referable, referenceTo } from "./exchange/acquirer-message.ts";
-import type { CardVault } from "./exchange/card-vault.ts";
-import type { Begun, Init, Transaction } from "./store.ts";
+import type { Init, Transaction } from "./store.ts";
 
 type Facts = Transaction["facts"];
 
@@ -114,25 +107,35 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
 function followUpProcedure(request: FollowUpRequest, context: ProcedureContext): Procedure {
   const { start, original } = context;
   const { command } = request;
-  const { tid, mid, otherMid, elsewhere, amountMinor, currency } = followUpPlace(request, original);
+  const { tid, mid, isElsewhere, amountMinor, currency } = followUpPlace(request, original);
   const voidsPreAuth = command === "VOID" && original?.command === "PREAUTH";
   return {
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
     card: null,
-    takes: { ...takesNumbers, invoiceNo: command === "REFUND" || otherMid !== null, batch: !voidsPreAuth },
+    takes: { ...takesNumbers, invoiceNo: command === "REFUND" || isElsewhere, batch: !voidsPreAuth },
     amountMinor,
     currency,
     refusal: (terminal, state) =>
       refusalBy(original, state, { command, amountMinor, context }) ??
       onTerminal({
-        mid: otherMid,
+        // Another terminal must belong to the same merchant.
+        mid: isElsewhere ? mid : null,
         acquirer: voidsPreAuth ? undefined : original?.acquirer,
         entersBatchWith: command === "VOID" ? null : currency,
         money: true,
       })(terminal),
-    begin: (terminal) => beginFollowUp(request, cardOf(original), terminal, start, elsewhere(terminal)),
+    begin(terminal) {
+      const { deviceId, appName } = terminal;
+      return beginFollowUp(
+        request,
+        cardOf(original),
+        terminal,
+        start,
+        isElsewhere ? { tid, deviceId, appName } : undefined,
+      );
+    },
     askedBy: "ledger",
     message: (begun) => ({
       command,
@@ -165,13 +168,14 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
 
 function reversalProcedure(request: ReversalRequest, context: ProcedureContext): Procedure {
   const { start, original } = context;
-  const { tid, mid, ...money } = placeOf(original);
+  const { tid, mid, amountMinor, currency } = placeOf(original);
   const reversed = original && { id: original.id, tid, mid, traceNo: original.facts.fields["traceNo"] ?? "" };
   return {
     ...withoutMoney,
-    ...money,
     tid,
     mid,
+    amountMinor,
+    currency,
     takes: { ...takesNumbers, traceNo: false },
     refusal: (_, state) => refusalBy(undefined, state, { command: "REVERSAL", amountMinor: null, context }),
     begin: () => beginReversal(request, reversed, start),
@@ -196,44 +200,6 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
   };
 }
 
-/** The result of a command for this outcome, whichever instance began it. */
-export function resultOf(
-  begun: Transaction,
-  outcome: AcquirerOutcome,
-  partner: Partner,
-  requestedBy: Transaction["id"] | null = null,
-): CommandResult {
-  const { facts, command } = begun;
-  if (facts.kind === "system") return completeSystemCommand(facts, outcome);
-  if (facts.kind === "settlement") throw new Error("A SETTLEMENT is not authorised.");
-  const { reverse, ...completed } = completeCard(facts, outcome, partner.settings.signing);
-  const result = { ...completed, reversal: reverse ? reversalOf(begun, requestedBy) : null };
-  if (command === "REFUND") return { ...result, silent: partner.settings.refunds !== "notified" };
-  if (command !== "VOID" && command !== "PREAUTH_COMPLETE") return result;
-  const failed = reverse ? ("in_doubt" as const) : ("free" as const);
-  const becomes = result.state === "SUCCESS" ? ("done" as const) : failed;
-  return { ...result, original: begun.originalId === null ? null : { id: begun.originalId, becomes } };
-}
-
-/** The result of the partner's own REVERSAL for the end of the Reversal. */
-export function reversalResult(
-  { facts, originalId }: Transaction,
-  end: { readonly state: "DONE" | "PARKED"; readonly responseCode: string },
-): CommandResult {
-  if (facts.kind !== "system") throw new Error("A REVERSAL is a system command.");
-  const answer = { responseCode: end.responseCode, approveCode: "", refId: "", tc: "" };
-  const { state, facts: completed } =
-    end.state === "DONE"
-      ? succeedReversal(facts)
-      : completeSystemCommand(facts, { kind: "answered", answer, approvals: new Set() });
-  const becomes = state === "SUCCESS" ? ("done" as const) : ("in_doubt" as const);
-  return { state, facts: completed, original: originalId === null ? null : { id: originalId, becomes } };
-}
-
-function reversalOf({ facts }: Transaction, requestedBy: Transaction["id"] | null) {
-  return { tid: facts.fields["tid"] ?? "", requestedBy };
-}
-
 function onTerminal(asks: Parameters<typeof terminalRefusal>[1]) {
   return (terminal: TerminalState | undefined): Refusal | undefined =>
     terminal === undefined ? undefined : terminalRefusal(terminal, asks);
@@ -255,35 +221,32 @@ function refusalBy(
   return originalRefusal(known, { command, amountMinor: amountMinor ?? 0n, nowMs: start.atMs, preAuthDays });
 }
 
-/** The terminal and money of an original, for follow-up commands there. */
-function placeOf(original: Transaction | undefined) {
+/** Where a command counts, and its money. */
+interface Place extends Pick<Init, "tid" | "mid" | "amountMinor" | "currency"> {
+  /** The command names another terminal than its original's. */
+  readonly isElsewhere: boolean;
+}
+
+function placeOf(original: Transaction | undefined): Place {
   const { tid = "", mid = "" } = original?.facts.fields ?? {};
-  return { tid, mid, amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
+  const money = { amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
+  return { tid, mid, ...money, isElsewhere: false };
 }
 
 /**
- * The terminal of a follow-up, which is the one that it names, otherwise its original's, and its money: a Void's is its
- * original's.
+ * The terminal of a follow-up is the one that it names, otherwise its original's. A Void's money is its original's.
  *
  * @throws ServiceError `invalid_amount` if the amount does not fit the original's currency
  */
-function followUpPlace(request: FollowUpRequest, original: Transaction | undefined) {
+function followUpPlace(request: FollowUpRequest, original: Transaction | undefined): Place {
   const place = placeOf(original);
-  if (request.command === "VOID") return { ...place, otherMid: null, elsewhere: () => undefined };
+  if (request.command === "VOID") return place;
   const { mid, currency } = place;
   const tid = given(request.tid) ?? place.tid;
-  const isElsewhere = tid !== place.tid;
   const problem = currency === null ? undefined : followingAmountProblem(request.amount, currency);
   if (problem !== undefined) throw badFields([problem]);
-  return {
-    tid,
-    mid,
-    amountMinor: currency === null ? 0n : parseAmount(request.amount, currencyDecimals(currency) ?? 0),
-    currency: currency ?? "",
-    /** The other terminal must belong to the same merchant. */
-    otherMid: isElsewhere ? mid : null,
-    elsewhere: ({ deviceId, appName }: TerminalSequence) => (isElsewhere ? { tid, deviceId, appName } : undefined),
-  };
+  const amountMinor = currency === null ? 0n : parseAmount(request.amount, currencyDecimals(currency) ?? 0);
+  return { tid, mid, amountMinor, currency: currency ?? "", isElsewhere: tid !== place.tid };
 }
 
 function cardOf(original: Transaction | undefined) {
@@ -303,110 +266,4 @@ function numbersOf({ fields }: Facts) {
 /** An empty string counts as absent. */
 function given(text: string | undefined): string | null {
   return text === undefined || text === "" ? null : text;
-}
-
-export interface InitParts {
-  readonly cards: CardVault;
-  /** The key for comparing bodies. With a plain hash a reader of the row could guess the card's token. */
-  readonly bodyKey: KeyObject;
-  readonly sandbox: boolean;
-  readonly claimsMax: number;
-}
-
-export interface InitStart {
-  readonly id: TransactionId;
-  readonly leaseId: LeaseId;
-  readonly acquirer: string;
-  readonly site: string | null;
-  readonly procedure: Procedure;
-  readonly original: Transaction | undefined;
-}
-
-export function toInit(
-  { bodyKey, cards, sandbox, claimsMax }: InitParts,
-  partner: Partner,
-  request: CommandRequest,
-  start: InitStart,
-): Init {
-  const { id, leaseId, acquirer, site, procedure, original } = start;
-  const reqId = request.reqId.toLowerCase();
-  const { tid, mid, takes, amountMinor, currency, card, callBackUrl, refusal } = procedure;
-  const chainId = chainOf(id, original);
-  return {
-    partnerId: partner.id,
-    id,
-    leaseId,
-    command: request.command,
-    reqId,
-    bodyHash: createHmac("sha256", bodyKey)
-      .update(canonicalJson({ ...request, reqId }))
-      .digest(),
-    originalId: original?.id ?? null,
-    chainId,
-    tid,
-    mid,
-    callBackUrl,
-    openTerminals: partner.settings.terminals === "open",
-    sharesTerminals: sandbox,
-    claimsMax,
-    takes,
-    amountMinor,
-    currency,
-    acquirer,
-    site,
-    sealedCard: card && cards.seal({ partnerId: partner.id, chainId, acquirer }, card),
-    refusal,
-    facts: (terminal) => procedure.begin(terminal),
-  };
-}
-
-export function refusedBy(
-  begun: Exclude<Begun, { outcome: "begun" | "repeated" }>,
-  { tid, reqId }: Init,
-): ServiceError {
-  if (begun.outcome === "refused") return refusalError(begun.refusal);
-  if (begun.outcome === "reversed_before_arrival") {
-    const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
-    return new ServiceError("reversed_before_arrival", detail);
-  }
-  if (begun.outcome === "rerouted") {
-    return new ServiceError("unavailable", `tid ${tid} is being given another acquirer.`, { retryAfterS: 1 });
-  }
-  if (begun.outcome === "terminal_taken") {
-    return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
-  }
-  if (begun.outcome === "terminal_quota") {
-    const message = `tid ${tid} is new, and you use as many terminals without a registration as you may.`;
-    return new ServiceError("too_many_terminals", message);
-  }
-  return new ServiceError("terminal_not_registered", `tid ${tid} is not registered.`);
-}
-
-export function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
-  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, acquirer, site } =
-    init;
-  return {
-    partnerId,
-    id,
-    origin: "command",
-    command,
-    state: "INIT",
-    reqId,
-    externalId: null,
-    originalId,
-    originalExternalId: null,
-    chainId,
-    callBackUrl,
-    amountMinor,
-    currency,
-    acquirer,
-    site,
-    batch: null,
-    reversal: null,
-    facts,
-    notification: null,
-    runBy: init.leaseId,
-    createdAtMs,
-    completedAtMs: null,
-  };
 }

@@ -4,7 +4,7 @@ import type { LeaseId, PartnerId, TransactionId } from "../../ids.ts";
 import type { LeaseHolder } from "../../leases/lease.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { Completer } from "../completer.ts";
-import { resultOf } from "../procedure.ts";
+import { resultOf } from "../result.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
 import type { Reverser } from "./reverser.ts";
 

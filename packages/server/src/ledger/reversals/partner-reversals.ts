@@ -6,7 +6,7 @@ import type { LeaseHolder } from "../../leases/lease.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { approvedCode, malfunctionCode } from "../../response-codes.ts";
 import type { Completer } from "../completer.ts";
-import { resultOf, reversalResult } from "../procedure.ts";
+import { resultOf, reversalResult } from "../result.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
 

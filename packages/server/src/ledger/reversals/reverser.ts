@@ -16,7 +16,7 @@ import { type Completer, eventOf } from "../completer.ts";
 import { backoffMs, DueWork } from "../due-work.ts";
 import { headerOf, referable, referenceTo } from "../exchange/acquirer-message.ts";
 import type { CardVault } from "../exchange/card-vault.ts";
-import { reversalResult } from "../procedure.ts";
+import { reversalResult } from "../result.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
 
 /** Running Reversals: one per transaction, until the acquirer has answered it. */
