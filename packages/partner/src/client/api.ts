@@ -550,6 +550,7 @@ export type ErrorCode =
   | "not_settled"
   | "not_successful"
   | "not_voidable"
+  | "other_acquirer"
   | "owned_by_switch"
   | "partner_disabled"
   | "preauth_expired"

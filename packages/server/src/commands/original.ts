@@ -8,9 +8,34 @@ import {
   transactionStatusOf,
 } from "./states.ts";
 
+/** The codes by which a state forbids a command: the document of the API has them all. */
+export const refusalCodes = [
+  "terminal_mid_mismatch",
+  "other_acquirer",
+  "batch_currency",
+  "owned_by_switch",
+  "not_voidable",
+  "not_completable",
+  "not_reversible",
+  "in_flight",
+  "in_doubt",
+  "not_successful",
+  "already_voided",
+  "already_completed",
+  "already_reversed",
+  "batch_settled",
+  "preauth_expired",
+  "amount_above_authorised",
+  "not_refundable",
+  "not_settled",
+  "amount_above_refundable",
+  "settlement_in_progress",
+  "settlement_in_doubt",
+] as const satisfies readonly ErrorCode[];
+
 /** Why the state forbids a command, before anything of it is accepted. */
 export interface Refusal {
-  readonly code: ErrorCode;
+  readonly code: (typeof refusalCodes)[number];
   /** The state that forbids it, and what to do instead. */
   readonly message: string;
   /** If the state passes by itself. */

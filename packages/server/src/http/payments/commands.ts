@@ -10,6 +10,7 @@ import {
 } from "@paybell/contract";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
+import { refusalCodes } from "../../commands/original.ts";
 import { reversalStates } from "../../commands/states.ts";
 import type { SystemFacts } from "../../commands/system.ts";
 import { badFields, ServiceError } from "../../errors.ts";
@@ -121,32 +122,13 @@ const commandErrors = [
   "unknown_test_card",
   "not_found",
   "req_id_reused",
-  "terminal_mid_mismatch",
   "terminal_not_registered",
   "terminal_taken",
   "too_many_terminals",
-  "batch_currency",
-  "owned_by_switch",
   "no_callback_url",
-  "not_voidable",
-  "not_completable",
-  "not_reversible",
-  "in_flight",
-  "in_doubt",
-  "not_successful",
-  "already_voided",
-  "already_completed",
-  "already_reversed",
   "reversed_before_arrival",
-  "batch_settled",
-  "preauth_expired",
-  "amount_above_authorised",
   "refunds_off",
-  "not_refundable",
-  "not_settled",
-  "amount_above_refundable",
-  "settlement_in_progress",
-  "settlement_in_doubt",
+  ...refusalCodes,
   "no_acquirer",
   "acquirer_signed_off",
   "acquirer_unreachable",
