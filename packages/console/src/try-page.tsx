@@ -6,6 +6,7 @@ import { Link } from "wouter";
 import { api } from "./api/call.ts";
 import type { CommandRequest, SandboxReceiver } from "./api/operations.ts";
 import { shownAmount } from "./display/amount.ts";
+import { shownCommand } from "./display/command.ts";
 import { Form, useForm } from "./display/form.tsx";
 import { type ListColumn, Table } from "./display/list.tsx";
 import { Empty, Failure, Loaded } from "./display/loaded.tsx";
@@ -76,7 +77,7 @@ function Commands() {
     </Button>
   );
   const columns: readonly ListColumn<Made>[] = [
-    { name: "Command", show: (one) => <Link href={pageOf(one)}>{one.command.replace("_", "-")}</Link> },
+    { name: "Command", show: (one) => <Link href={pageOf(one)}>{shownCommand(one.command)}</Link> },
     {
       name: "Amount",
       show: (one) => "amount" in one && "currency" in one && shownAmount(String(one.amount), String(one.currency)),

@@ -4,6 +4,7 @@ import { api } from "../api/call.ts";
 import type { ReversalRecord, SettlementRecord } from "../api/operations.ts";
 import { usePages } from "../api/query.ts";
 import { shownAmount } from "../display/amount.ts";
+import { shownCommand } from "../display/command.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
 import { Panel } from "../display/page.tsx";
@@ -41,7 +42,7 @@ const reversalColumns: readonly ListColumn<ReversalRecord>[] = [
     name: "Transaction",
     show: ({ id, command, merchantTransId, reqId }) => (
       <Link href={`/transactions/${id}`}>
-        {command?.replace("_", "-")} {merchantTransId || reqId || id}
+        {command && shownCommand(command)} {merchantTransId || reqId || id}
       </Link>
     ),
   },

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { LinkedTransaction } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
+import { shownCommand } from "../display/command.ts";
 import { Identifier } from "../display/copied.tsx";
 import { Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
@@ -31,7 +32,7 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
   const { id } = one;
   return (
     <Page
-      title={`${one.command.replace("_", "-")} ${shownAmount(one.amount, one.currency)}`}
+      title={`${shownCommand(one.command)} ${shownAmount(one.amount, one.currency)}`}
       about={one.merchantTransId ?? ""}
       headline={<Moved id={id} />}
     >
@@ -118,7 +119,7 @@ export function OwnTransactionPage({ id }: { readonly id: string }) {
         const answer = text("isoResponseCode");
         return (
           <Page
-            title={`${one.command.replace("_", "-")} ${shownAmount(text("amount"), text("currency"))}`}
+            title={`${shownCommand(one.command)} ${shownAmount(text("amount"), text("currency"))}`}
             about={text("merchantTransId")}
             headline={<Moved id={id} />}
           >
@@ -172,7 +173,7 @@ function Chain({ of, chain }: { readonly of: string; readonly chain: readonly Ch
               className="link-card"
               aria-current={item.id === of ? "page" : undefined}
             >
-              <strong>{item.command.replace("_", "-")}</strong>
+              <strong>{shownCommand(item.command)}</strong>
               <span>{shownAmount(item.amount, item.currency)}</span>
               <State {...transactionStates[item.state]} />
               <Text size="xs" c="dimmed" component="span">

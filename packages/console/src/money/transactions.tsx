@@ -6,6 +6,7 @@ import { api } from "../api/call.ts";
 import type { TransactionRecord } from "../api/operations.ts";
 import { usePages } from "../api/query.ts";
 import { shownAmount } from "../display/amount.ts";
+import { shownCommand } from "../display/command.ts";
 import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
 import { State, type StateInWords, transactionStates } from "../display/state.tsx";
@@ -49,7 +50,7 @@ const columns: readonly ListColumn<TransactionRecord>[] = [
   { name: "Created", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
   {
     name: "Command",
-    show: ({ id, command }) => <Link href={pageOf({ id, command })}>{command.replace("_", "-")}</Link>,
+    show: ({ id, command }) => <Link href={pageOf({ id, command })}>{shownCommand(command)}</Link>,
     look: "nowrap",
   },
   { name: "Amount", show: ({ amount, currency }) => shownAmount(amount, currency), look: "number" },

@@ -4,6 +4,7 @@ import { notifiedCommands } from "@paybell/contract";
 import { IconBookmark, IconFilter, IconTrash, IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useSearchParams } from "wouter";
+import { shownCommand } from "../display/command.ts";
 import { useFilters } from "../display/page.tsx";
 import { localInput, momentOfInput } from "../display/time.tsx";
 import { PartnerFilter } from "../partners/partner.tsx";
@@ -59,7 +60,7 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
         {choice(
           "command",
           "Command",
-          notifiedCommands.map((value) => ({ value, label: value.replace("_", "-") })),
+          notifiedCommands.map((value) => ({ value, label: shownCommand(value) })),
           120,
         )}
         {choice(

@@ -6,6 +6,7 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { NotificationDetail } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
+import { shownCommand } from "../display/command.ts";
 import { Identifier } from "../display/copied.tsx";
 import { download } from "../display/csv.ts";
 import { Failure, Loaded } from "../display/loaded.tsx";
@@ -49,7 +50,7 @@ function Shown({ one }: { readonly one: NotificationDetail }) {
   const now = useNow();
   return (
     <Page
-      title={`${one.command.replace("_", "-")} ${shownAmount(subject.amount, subject.currency)}`}
+      title={`${shownCommand(one.command)} ${shownAmount(subject.amount, subject.currency)}`}
       about={[subject.merchantTransId, isOperator ? one.partnerName : subject.merchantName].filter(Boolean).join(" · ")}
       headline={<State {...headlineOf(one, now)} />}
     >
@@ -109,7 +110,7 @@ function Before({ id }: { readonly id: string }) {
   return (
     <Group gap={6} className="wraps">
       <Link href={`/notifications/${id}`}>
-        The {one.command.replace("_", "-")} {one.subject.merchantTransId} before it
+        The {shownCommand(one.command)} {one.subject.merchantTransId} before it
       </Link>
       <State {...headlineOf(one, now)} />
     </Group>

@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import type { ListedNotification } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
+import { shownCommand } from "../display/command.ts";
 import { List, type ListColumn, Table } from "../display/list.tsx";
 import { notificationStates, State } from "../display/state.tsx";
 import { shownTime, Time, useNow } from "../display/time.tsx";
@@ -77,7 +78,7 @@ function Result({ item }: { readonly item: ListedNotification }) {
   const result = resultOf(item);
   return (
     <>
-      {item.command.replace("_", "-")}{" "}
+      {shownCommand(item.command)}{" "}
       {result !== undefined && (
         <span className="result" data-tone={result.isGood ? "quiet" : "bad"} title={result.meaning}>
           {result.word}

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import type { api } from "../api/call.ts";
 import type { Redeliveries } from "../api/operations.ts";
+import { shownCommand } from "../display/command.ts";
 import { Failure } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
 import { ComingTime, clockTime, useNow } from "../display/time.tsx";
@@ -156,7 +157,7 @@ export function Replay({
 
 /** What was counted: of which commands, since when, and where it goes. */
 function selectionInWords({ commands, oldestAt, urls }: Selection, nowMs: number): string {
-  const kinds = Object.entries(commands).map(([name, of]) => `${of.toLocaleString("en")} ${name.replace("_", "-")}`);
+  const kinds = Object.entries(commands).map(([name, of]) => `${of.toLocaleString("en")} ${shownCommand(name)}`);
   const oldest = oldestAt === null ? "" : `, the oldest of ${clockTime(Date.parse(oldestAt), nowMs)}`;
   return `${kinds.join(", ")}${oldest}; to ${urls.map((url) => url ?? "the registered URL").join(", ")}.`;
 }
