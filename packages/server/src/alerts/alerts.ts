@@ -60,7 +60,7 @@ export class Alerts implements EventSink {
     await this.isRecorded(event);
   }
 
-  /** The same. @returns whether it is durable */
+  /** Records the event, as `record` does. @returns whether it is durable */
   async isRecorded(event: NewEvent): Promise<boolean> {
     this.#parts.onRecorded?.(event.kind);
     const same = { ...event, id: event.id ?? newId<"event">() };

@@ -33,6 +33,7 @@ export interface LedgerOptions {
   readonly onReversalEnded: ReverserParts["onEnded"];
 }
 
+/** Commands wait in memory while an acquirer hangs: 4,000 are 130 a second, each until the time-out of 30 s. */
 const commandsMax = 4_000;
 
 /** Wires the ledger: commands and reports, and passing their notifications to delivery. */

@@ -3,7 +3,13 @@ import type { FieldProblem } from "../errors.ts";
 import type { CardFacts } from "../ipn/facts.ts";
 import { formatAmount } from "./amount.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
-import type { PreAuthCompleteRequest, RefundRequest, SaleRequest, VoidRequest } from "./requests/request.ts";
+import {
+  given,
+  type PreAuthCompleteRequest,
+  type RefundRequest,
+  type SaleRequest,
+  type VoidRequest,
+} from "./requests/request.ts";
 import { amountRule } from "./requests/rules.ts";
 import type { TerminalSequence } from "./terminal.ts";
 
@@ -23,26 +29,26 @@ export function beginSale(request: SaleRequest, terminal: TerminalSequence, star
     fields: {
       aid,
       amount: request.amount,
-      appName: given(request.appName, terminal.appName),
+      appName: given(request.appName) ?? terminal.appName,
       approveCode: "",
       batchNo: terminal.batchNo,
       billId: request.billId ?? "",
       cardHolder: card.holder ?? "",
       cardNumber: card.number ?? "",
-      cardScheme: given(card.scheme, cardSchemeFor(aid)),
+      cardScheme: given(card.scheme) ?? cardSchemeFor(aid),
       currency: request.currency,
-      deviceId: given(request.deviceId, terminal.deviceId),
+      deviceId: given(request.deviceId) ?? terminal.deviceId,
       expDate: card.expiry ?? "",
       extraData: request.extraData ?? "",
       id: start.id,
       invoiceNo: terminal.invoiceNo,
       isoResponseCode: "",
       merchantAddress: terminal.merchantAddress,
-      merchantId: given(terminal.merchantId, request.mid),
+      merchantId: given(terminal.merchantId) ?? request.mid,
       merchantName: terminal.merchantName,
       merchantTransId: request.merchantTransId,
       mid: request.mid,
-      paymentType: given(request.paymentType, defaultPaymentType),
+      paymentType: given(request.paymentType) ?? defaultPaymentType,
       refId: "",
       reqId: request.reqId,
       status: "INIT",
@@ -53,11 +59,6 @@ export function beginSale(request: SaleRequest, terminal: TerminalSequence, star
       transDateTime: new Date(start.atMs).toISOString(),
     },
   };
-}
-
-/** An empty string counts as absent. */
-function given(text: string | undefined, otherwise: string): string {
-  return text === undefined || text === "" ? otherwise : text;
 }
 
 export type FollowUpRequest = VoidRequest | PreAuthCompleteRequest | RefundRequest;
@@ -84,7 +85,7 @@ export function beginFollowUp(
   const voidsPreAuth = command === "VOID" && original.command === "PREAUTH";
   const inherited: Record<string, string> = { ...original.fields, ...elsewhere };
   if (invoiceNo !== "") inherited["invoiceNo"] = invoiceNo;
-  for (const name of givable) inherited[name] = given(request[name], inherited[name] ?? "");
+  for (const name of givable) inherited[name] = given(request[name]) ?? inherited[name] ?? "";
   const fields = {
     ...inherited,
     ...(command !== "VOID" && { amount: request.amount }),

@@ -3,7 +3,7 @@ import type { SettlementFacts } from "../ipn/facts.ts";
 import { approvedCode } from "../response-codes.ts";
 import { formatAmount } from "./amount.ts";
 import type { TransactionStart } from "./card-facts.ts";
-import type { SettlementRequest } from "./requests/request.ts";
+import { given, type SettlementRequest } from "./requests/request.ts";
 import type { TerminalSequence } from "./terminal.ts";
 
 /** The acquirer's final answer to a Settlement. An unanswered one stays open, and is repeated. */
@@ -34,7 +34,7 @@ export function beginSettlement(
     command: "SETTLEMENT",
     fields: {
       batchNo: terminal.batchNo,
-      deviceId: request.deviceId === undefined || request.deviceId === "" ? terminal.deviceId : request.deviceId,
+      deviceId: given(request.deviceId) ?? terminal.deviceId,
       extraData: request.extraData ?? "",
       id: start.id,
       merchantTransId: request.merchantTransId ?? "",

@@ -9,12 +9,13 @@ import {
   type TransactionStart,
 } from "../commands/card-facts.ts";
 import { type OriginalAsks, originalRefusal, type Refusal } from "../commands/original.ts";
-import type {
-  CommandRequest,
-  ReversalRequest,
-  SaleRequest,
-  SettlementRequest,
-  TerminalRequest,
+import {
+  type CommandRequest,
+  given,
+  type ReversalRequest,
+  type SaleRequest,
+  type SettlementRequest,
+  type TerminalRequest,
 } from "../commands/requests/request.ts";
 import { beginReversal } from "../commands/reversal.ts";
 import { beginSettlement } from "../commands/settlement.ts";
@@ -84,7 +85,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
   return {
     tid,
     mid,
-    callBackUrl: given(request.callBackUrl),
+    callBackUrl: given(request.callBackUrl) ?? null,
     takes: { ...takesNumbers, invoiceNo: true, batch: entersBatch },
     amountMinor,
     currency,
@@ -112,7 +113,7 @@ function followUpProcedure(request: FollowUpRequest, context: ProcedureContext):
   return {
     tid,
     mid,
-    callBackUrl: given(request.callBackUrl),
+    callBackUrl: given(request.callBackUrl) ?? null,
     card: null,
     takes: { ...takesNumbers, invoiceNo: command === "REFUND" || isElsewhere, batch: !voidsPreAuth },
     amountMinor,
@@ -153,7 +154,7 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
     ...withoutMoney,
     tid,
     mid,
-    callBackUrl: given(request.callBackUrl),
+    callBackUrl: given(request.callBackUrl) ?? null,
     takes: { ...takesNumbers, settlement: "SETTLEMENT" },
     refusal: onTerminal({ mid, entersBatchWith: null, money: true, settles: true }),
     begin(terminal) {
@@ -261,9 +262,4 @@ function originalReference(original: Transaction | undefined): OriginalReference
 
 function numbersOf({ fields }: Facts) {
   return { ...headerOf(fields), invoiceNo: fields["invoiceNo"] ?? "", batchNo: fields["batchNo"] ?? "" };
-}
-
-/** An empty string counts as absent. */
-function given(text: string | undefined): string | null {
-  return text === undefined || text === "" ? null : text;
 }

@@ -247,3 +247,8 @@ export type CommandRequest =
   | SettlementRequest
   | TerminalRequest
   | ReversalRequest;
+
+/** The text of a field, or undefined for an empty one, which counts as absent. */
+export function given(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}

@@ -47,7 +47,7 @@ export interface OwnershipParts {
   readonly busyShards: (until: "answered" | "recorded") => ReadonlySet<number>;
   /** The worker is not fit any more, or fit again. */
   readonly onFitness?: () => void;
-  /** These are no longer ours: forgets what is known about them. */
+  /** The shards are no longer ours: forgets what is known about them. */
   readonly onGone: (shards: readonly number[]) => void;
   readonly onTrouble: (error: unknown) => void;
 }
@@ -205,7 +205,7 @@ export class Ownership {
     }
   }
 
-  /** These are no longer ours, unless they were claimed again since. */
+  /** Forgets shards that are no longer ours, unless they were claimed again since. */
   #gone(shards: readonly (readonly [number, Owned])[]): void {
     const gone = shards.filter(([shard, owned]) => this.#owned.get(shard) === owned).map(([shard]) => shard);
     for (const shard of gone) this.#owned.delete(shard);

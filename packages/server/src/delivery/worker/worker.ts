@@ -16,7 +16,7 @@ export interface WorkerParts extends SendingParts {
   /** From 0 to less than 1. */
   readonly random: () => number;
   readonly onOverdue?: (partnerId: PartnerId, parked: number) => void;
-  /** It may own shards now, or may not any more: `isFit`. */
+  /** The worker may own shards now, or may not any more: `isFit`. */
   readonly onFitness?: () => void;
 }
 

@@ -32,7 +32,7 @@ const searchAfterMs = [0, 1_000, 3_000, 7_000, 15_000, 30_000, 60_000] as const;
 export class InDoubt {
   readonly #parts: InDoubtParts;
   readonly #runner: Runner;
-  /** They have not ended yet. */
+  /** Commands that nobody runs, and that have not ended yet. */
   readonly #commands = new Map<TransactionId, Transaction>();
   /** When to search for INITs that are this instance's without its knowledge. */
   #searchesMs: readonly number[] = [];
@@ -42,7 +42,7 @@ export class InDoubt {
     this.#runner = runner;
   }
 
-  /** Nobody runs this one any more. No other instance takes it over while the lease of this one lives. */
+  /** Nobody runs the command any more. No other instance takes it over while the lease of this one lives. */
   add(begun: Transaction): void {
     this.#commands.set(begun.id, begun);
   }

@@ -328,7 +328,7 @@ async function insertAndCommit(
   allowed: readonly Init[],
   ready: readonly PreparedInit[],
 ): Promise<readonly InsertedRow[] | undefined> {
-  const inserting = insert(client, ready);
+  const inserting = insertInits.rows(client, inits.values(ready));
   const others = [
     reserveOriginals(client, allowed),
     keepCards(client, allowed),
@@ -341,10 +341,6 @@ async function insertAndCommit(
   return inserting;
 }
 
-async function insert(client: PoolClient, ready: readonly PreparedInit[]): Promise<readonly InsertedRow[]> {
-  return await insertInits.rows(client, inits.values(ready));
-}
-
 async function keepCards(client: PoolClient, allowed: readonly Init[]): Promise<void> {
   const kept = allowed.filter(({ sealedCard }) => sealedCard !== null);
   if (kept.length > 0) await insertCards.run(client, cards.values(kept));
@@ -355,9 +351,8 @@ async function beginSettlements(client: PoolClient, written: readonly PreparedIn
   if (begun.length > 0) await insertSettlements.run(client, settlements.values(begun));
 }
 
-async function findUsed(client: PoolClient, inits: readonly Init[]): Promise<readonly UsedRow[]> {
-  const rows = await usedReqIds.rows(client, [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)]);
-  return rows;
+function findUsed(client: PoolClient, inits: readonly Init[]): Promise<readonly UsedRow[]> {
+  return usedReqIds.rows(client, [inits.map((init) => init.partnerId), inits.map((init) => init.reqId)]);
 }
 
 function answersForUsed(inits: readonly Init[], used: readonly UsedRow[]): Results {
