@@ -71,7 +71,7 @@ const places = {
 /** Files that wire everything. */
 const wiring = "^packages/server/src/(app\\.ts$|app/|programs/|index\\.ts$|sandbox/)";
 /** The store takes over no behaviour, but may import these constants. */
-const constants = "^packages/server/src/(delivery/limits/circuits?|alerts/store|backups/restores)\\.ts$";
+const constants = "^packages/server/src/(delivery/limits/circuits?|alerts/kinds|backups/restores)\\.ts$";
 const notShipped = "\\.(test|fixture)\\.tsx?$|/testing/|/conformance\\.ts$";
 
 function folder(name, imports = [], types = [], packages = []) {

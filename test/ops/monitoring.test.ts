@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
-import { alertKinds } from "../../packages/server/src/alerts/store.ts";
+import { alertKinds, alertTitles } from "../../packages/server/src/alerts/kinds.ts";
 import { createMetrics } from "../../packages/server/src/telemetry/metrics.ts";
 import { startTestService } from "../support/service.ts";
 import { ops, repository } from "./files.ts";
@@ -71,10 +71,13 @@ describe("the rules for Prometheus", () => {
     for (const { alert, annotations } of rules) expect(annotations.runbook_url).toMatch(`#${alert.toLowerCase()}`);
   });
 
-  test("stand in one catalogue with the kinds of events that the service sends", () => {
+  test("stand in one catalogue with the kinds of events that the service sends, and their severity", () => {
     const catalogue = readFileSync(join(repository, "docs/operator/runbook.md"), "utf8");
-    const kinds = [...catalogue.matchAll(/^\| `(\w+)` \| (?:page|ticket|info) \|/gm)].map(([, kind]) => kind);
-    expect(kinds.toSorted()).toEqual(alertKinds.toSorted());
+    const rows = [...catalogue.matchAll(/^\| `(\w+)` \| (page|ticket|info) \|/gm)];
+    const sent = Object.entries(alertTitles).flatMap(([severity, titles]) =>
+      Object.keys(titles).map((kind) => `${kind} ${severity}`),
+    );
+    expect(rows.map(([, kind, severity]) => `${kind} ${severity}`).toSorted()).toEqual(sent.toSorted());
   });
 
   test("name each event of money in doubt", () => {

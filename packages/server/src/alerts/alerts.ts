@@ -2,8 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import { newId } from "../ids.ts";
 import type { EventKind, EventSink, NewEvent } from "../telemetry/events.ts";
+import { alertKinds } from "./kinds.ts";
 import { type AlertChannel, type AlertGroup, groupOf } from "./message.ts";
-import { alertKinds, type EventStore } from "./store.ts";
+import type { EventStore } from "./store.ts";
 
 export interface AlertsParts {
   readonly store: EventStore;

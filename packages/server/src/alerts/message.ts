@@ -1,6 +1,7 @@
 import { firstFailure } from "../errors.ts";
-import { type EventKind, withoutReport } from "../telemetry/events.ts";
-import { type Alert, alertTitles } from "./store.ts";
+import { withoutReport } from "../telemetry/events.ts";
+import { alertTitle } from "./kinds.ts";
+import type { Alert } from "./store.ts";
 
 /** Alerts of one kind that are sent together: an outage is one message with a count, not a thousand messages. */
 export interface AlertGroup {
@@ -46,13 +47,8 @@ export function runbookOf({ first }: AlertGroup, consoleUrl: string | null): str
 
 const linesMax = 10;
 
-const titles: Readonly<Partial<Record<EventKind, string>>> = {
-  ...alertTitles,
-  alert_test: "A test: alerts arrive here",
-};
-
 export function titleOf({ first, count }: AlertGroup): string {
-  const title = titles[first.kind] ?? first.kind;
+  const title = alertTitle(first.kind);
   return count === 1 ? title : `${title} (${count} times)`;
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { alertKinds } from "../alerts/store.ts";
+import { alertKinds } from "../alerts/kinds.ts";
 import { ServiceError } from "../errors.ts";
 import type { AuditRecord, AuditStore } from "../operators/audit.ts";
 import type { EventFeed } from "./feed.ts";

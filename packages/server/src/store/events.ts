@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
-import { type Alert, alertKinds, type EventStore } from "../alerts/store.ts";
+import { alertKinds } from "../alerts/kinds.ts";
+import type { Alert, EventStore } from "../alerts/store.ts";
 import type { FeedEvent, FeedStore } from "../feed/feed.ts";
 import type { FeedPosition, FeedPositions } from "../feed/stream.ts";
 import { lowestId, newId, nilId, type PartnerId, shardOf } from "../ids.ts";

@@ -1,7 +1,7 @@
 import { PerformanceObserver } from "node:perf_hooks";
 import { commands, notifiedCommands } from "@paybell/contract";
 import type { Acquirers } from "../../acquirer/acquirer.ts";
-import { alertKinds } from "../../alerts/store.ts";
+import { alertKinds } from "../../alerts/kinds.ts";
 import type { AttemptedDelivery, AttemptResult } from "../../delivery/attempt/attempt.ts";
 import { failureReasons } from "../../delivery/delivery.ts";
 import { egressFailureKinds } from "../../delivery/transport/egress-proxy.ts";

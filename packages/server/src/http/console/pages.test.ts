@@ -6,7 +6,7 @@ import { caseCodes } from "@paybell/partner/certify";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { refusals } from "../../../../partner/src/errors/refused.ts";
-import { alertKinds } from "../../alerts/store.ts";
+import { alertKinds } from "../../alerts/kinds.ts";
 import { errors } from "../../errors.ts";
 import { createLog } from "../../telemetry/log.ts";
 import { handleFailures } from "../problems.ts";
