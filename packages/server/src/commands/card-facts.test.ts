@@ -272,7 +272,7 @@ describe("complete card", () => {
     [{ kind: "answered", answer: { ...answer, responseCode: "10" }, approvals }, "10", true],
     [{ kind: "no_answer" }, "68", true],
     [{ kind: "not_sent" }, "91", false],
-    [{ kind: "in_doubt" }, "96", true],
+    [{ kind: "instance_gone" }, "96", true],
   ] as const)("%j is ERROR %s, reversed: %s", (outcome, isoResponseCode, reverse) => {
     const completed = complete(outcome);
     expect(completed).toMatchObject({ state: "ERROR", reverse });

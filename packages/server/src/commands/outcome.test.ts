@@ -40,7 +40,7 @@ describe("an answer", () => {
   });
 
   test("of a code that is in no list, beside an approval code, is a failure under that code, and reversed", () => {
-    const verdict = answered({ responseCode: "85", isDoubtful: true });
+    const verdict = answered({ responseCode: "85", isAmbiguous: true });
     expect(verdict).toMatchObject({
       state: "ERROR",
       isoResponseCode: "85",
@@ -95,7 +95,7 @@ describe("no answer", () => {
   test.each([
     ["no_answer", "68", true],
     ["not_sent", "91", false],
-    ["in_doubt", "96", true],
+    ["instance_gone", "96", true],
   ] as const)("%s is ERROR %s, reversed: %s", (kind, isoResponseCode, reverse) => {
     expect(judge({ kind }, defaultSigning)).toEqual({
       state: "ERROR",

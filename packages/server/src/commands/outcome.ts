@@ -24,7 +24,7 @@ export interface AcquirerReply {
   /** The issuer's answer to the chip (field 55: ARPC, scripts), for the POS: returned to the caller, never stored. */
   readonly emv?: string;
   /** It does not say whether it approves: no valid code, or an approval code beside a code that is in no list. */
-  readonly isDoubtful?: boolean;
+  readonly isAmbiguous?: boolean;
 }
 
 export type AcquirerOutcome =
@@ -40,7 +40,7 @@ export type AcquirerOutcome =
   /** The message was certainly not sent. */
   | { readonly kind: "not_sent" }
   /** The asking process is dead, and it is not known whether an answer arrived. */
-  | { readonly kind: "in_doubt" };
+  | { readonly kind: "instance_gone" };
 
 /** The meaning of an outcome for the transaction and for the money. */
 export interface Judgement {
@@ -51,7 +51,7 @@ export interface Judgement {
   /** The part of the amount that was approved; undefined: all of it. */
   readonly approvedMinor?: bigint;
   /** Empty without an answer. */
-  readonly answer: Omit<AcquirerReply, "responseCode" | "approvedMinor" | "emv" | "isDoubtful">;
+  readonly answer: Omit<AcquirerReply, "responseCode" | "approvedMinor" | "emv" | "isAmbiguous">;
   /** Irregularities of the answer: none stops the IPN, all are reported to the operator. */
   readonly warnings: readonly FieldProblem[];
 }
@@ -70,7 +70,7 @@ export function judge(outcome: AcquirerOutcome, signing: Signing): Judgement {
       return failed(noAnswerCode, true);
     case "not_sent":
       return failed(notSentCode, false);
-    case "in_doubt":
+    case "instance_gone":
       return failed(malfunctionCode, true);
   }
 }
@@ -101,7 +101,7 @@ function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, sign
   return {
     state: success ? "SUCCESS" : "ERROR",
     isoResponseCode: responseCode,
-    reverse: !success && (approvals.has(responseCode) || answer.isDoubtful === true),
+    reverse: !success && (approvals.has(responseCode) || answer.isAmbiguous === true),
     ...(approvedMinor !== undefined && { approvedMinor }),
     answer: texts,
     warnings: answerWarnings(texts, success ? signing : undefined),

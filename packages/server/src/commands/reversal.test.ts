@@ -57,7 +57,7 @@ describe("a Reversal that was asked", () => {
     ...["09", "19", "68", "90", "91", "96"].map((code): [AcquirerOutcome, string] => [answered(code), "pending"]),
     [{ kind: "no_answer" }, "pending"],
     [{ kind: "not_sent" }, "pending"],
-    [{ kind: "in_doubt" }, "pending"],
+    [{ kind: "instance_gone" }, "pending"],
   ])("and got %j is %s", (outcome, after) => {
     expect(reversalStateAfter(outcome, lastWord)).toBe(after);
   });

@@ -289,7 +289,7 @@ const outcomes: readonly AcquirerOutcome[] = [
   ...["00", "25", "51", "10"].map(answered),
   { kind: "no_answer" },
   { kind: "not_sent" },
-  { kind: "in_doubt" },
+  { kind: "instance_gone" },
 ];
 const inTime = { tries: 1, mayOvertake: false, isSameSite: true, wasUnknown: false };
 const targets = <State extends string>(table: readonly Transition<State>[], from: State) =>

@@ -30,7 +30,7 @@ describe.each([
     [{ kind: "answered", answer: { ...answer, responseCode: "03" }, approvals }, "ERROR", "03"],
     [{ kind: "no_answer" }, "ERROR", "68"],
     [{ kind: "not_sent" }, "ERROR", "91"],
-    [{ kind: "in_doubt" }, "ERROR", "96"],
+    [{ kind: "instance_gone" }, "ERROR", "96"],
   ] as const)("%j is %s %s, and nothing is reversed", (outcome, state, isoResponseCode) => {
     const completed = completeSystemCommand(begun, outcome);
     expect(completed.state).toBe(state);

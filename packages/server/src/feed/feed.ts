@@ -32,7 +32,7 @@ export interface FeedPage {
 }
 
 export interface FeedRead {
-  /** `next` of the previous page, or `now`: nothing that is settled already. Absent: from the beginning. */
+  /** `next` of the previous page, or `now`: nothing that is visible already. Absent: from the beginning. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
@@ -110,8 +110,8 @@ export class EventFeed {
       items.push(...rows.map(({ event }) => ({ ...event, detail: withoutReport(event.detail) })));
       const isWhole = rows.length < rowsMax;
       const end = last === undefined ? from : positionAfter({ id: last.event.id, xid: last.xid }, history.keptFromMs);
-      const settled = { position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs };
-      next.push(writeCursor(isWhole ? settled : end, history.cluster));
+      const horizon = { position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs };
+      next.push(writeCursor(isWhole ? horizon : end, history.cluster));
     }
     return { items, next: next.join(separator) };
   }

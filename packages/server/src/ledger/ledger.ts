@@ -59,7 +59,7 @@ export interface CommandAnswer {
   readonly done: boolean;
 }
 
-type LateAnswer = Pick<AcquirerAnswer, "responseCode" | "isDoubtful">;
+type LateAnswer = Pick<AcquirerAnswer, "responseCode" | "isAmbiguous">;
 
 /** The time beyond the acquirer's timeout that a caller waits for a durable result. */
 const answerGraceMs = 5_000;
@@ -416,9 +416,9 @@ export class Ledger {
   }
 
   /** Records a late answer. It changes no status and sends no IPN; an approval repeats the Reversal. */
-  answeredLate(transaction: Transaction, { responseCode, isDoubtful = false }: LateAnswer): void {
+  answeredLate(transaction: Transaction, { responseCode, isAmbiguous = false }: LateAnswer): void {
     const { acquirers, completer, metrics } = this.#parts;
-    const approved = isDoubtful || acquirers.of(transaction.acquirer).approvals.has(responseCode);
+    const approved = isAmbiguous || acquirers.of(transaction.acquirer).approvals.has(responseCode);
     metrics.lateAnswers.inc({ approved: String(approved) });
     completer.record(transaction, approved ? "late_approval" : "late_answer", { responseCode });
     if (approved && movesMoney(transaction)) void this.#repeatReversal(transaction);
@@ -426,7 +426,7 @@ export class Ledger {
 
   /** The profile of the acquirer's host may lack a code. */
   #reportDoubt(begun: Transaction, outcome: AcquirerOutcome): void {
-    if (outcome.kind !== "answered" || outcome.answer.isDoubtful !== true || !movesMoney(begun)) return;
+    if (outcome.kind !== "answered" || outcome.answer.isAmbiguous !== true || !movesMoney(begun)) return;
     this.#parts.completer.record(begun, "answer_in_doubt", { responseCode: outcome.answer.responseCode });
   }
 

@@ -42,7 +42,7 @@ test("callers that wait learn of writes by this instance at once, and by another
   const { arrivals, stands, wait } = bench();
   const [told, found] = [wait(first), wait(second)];
   await passes(100);
-  stands.set(first, "settled").set(second, "settled");
+  stands.set(first, "visible").set(second, "visible");
   arrivals.notify(first);
   await passes(10);
   expect(await told.ended).toBe(true);
@@ -54,17 +54,17 @@ test("callers that wait learn of writes by this instance at once, and by another
 
 test("a write between the page and the wait is found", async () => {
   const { stands, wait } = bench();
-  stands.set(first, "settled");
+  stands.set(first, "visible");
   const { ended } = wait(first);
   await passes(1);
   expect(await ended).toBe(true);
 });
 
-test("a write that is not settled yet is read again soon, less and less often, and then with all others", async () => {
+test("a write that is not visible yet is read again soon, less and less often, and then with all others", async () => {
   const { arrivals, looks, stands, wait } = bench();
   const { ended } = wait(first);
   await passes(100);
-  stands.set(first, "unsettled");
+  stands.set(first, "not_visible");
   looks.length = 0;
   arrivals.notify(first);
   await passes(100);
@@ -72,7 +72,7 @@ test("a write that is not settled yet is read again soon, less and less often, a
   expect(inAHundredMs).toBeGreaterThanOrEqual(4);
   await passes(10_000);
   expect(looks.length - inAHundredMs).toBeLessThanOrEqual(45);
-  stands.set(first, "settled");
+  stands.set(first, "visible");
   await passes(250);
   expect(await ended).toBe(true);
 });
@@ -150,7 +150,7 @@ test("a failed read refuses the callers that wait, and the next ones read again"
   await passes(1);
   await refused;
   database.following = following;
-  stands.set(first, "settled");
+  stands.set(first, "visible");
   const { ended } = wait(first);
   await passes(10);
   expect(await ended).toBe(true);

@@ -42,10 +42,9 @@ export class LongPolls {
   #isReading = false;
   #readEndedMs = Number.NEGATIVE_INFINITY;
   /**
-   * The wait for a notification that is durable but not settled. It doubles after each read that still finds it
-   * unsettled.
+   * The wait for a notification that is durable but not visible yet. It doubles after each read that still finds it so.
    */
-  #settlingMs = pauseMs;
+  #invisibleMs = pauseMs;
   #stopped = false;
 
   constructor(parts: LongPollsParts) {
@@ -92,7 +91,7 @@ export class LongPolls {
   notify(partnerId: PartnerId): void {
     const waiters = this.#waiters.get(partnerId);
     if (waiters === undefined) return;
-    this.#settlingMs = pauseMs;
+    this.#invisibleMs = pauseMs;
     this.#requestRead(waiters);
   }
 
@@ -157,22 +156,22 @@ export class LongPolls {
     const waiters = [...this.#nextRead];
     this.#nextRead.clear();
     this.#isReading = true;
-    const unsettled = await this.#endFound(waiters);
+    const invisible = await this.#endFound(waiters);
     this.#isReading = false;
     this.#readEndedMs = performance.now();
     this.#readIn(0);
-    if (unsettled.length === 0) return;
-    for (const waiter of unsettled) this.#nextRead.add(waiter);
-    this.#readIn(this.#settlingMs);
-    this.#settlingMs = Math.min(this.#settlingMs * 2, tickMs);
+    if (invisible.length === 0) return;
+    for (const waiter of invisible) this.#nextRead.add(waiter);
+    this.#readIn(this.#invisibleMs);
+    this.#invisibleMs = Math.min(this.#invisibleMs * 2, tickMs);
   }
 
-  /** @returns the callers for whom something is not settled yet */
+  /** @returns the callers for whom something is not visible yet */
   async #endFound(waiters: readonly Waiter[]): Promise<readonly Waiter[]> {
     try {
       const found = await this.#parts.store.following(waiters);
-      for (const [index, waiter] of waiters.entries()) if (found[index] === "settled") waiter.end();
-      return waiters.filter((waiter, index) => found[index] === "unsettled" && this.#isWaiting(waiter));
+      for (const [index, waiter] of waiters.entries()) if (found[index] === "visible") waiter.end();
+      return waiters.filter((waiter, index) => found[index] === "not_visible" && this.#isWaiting(waiter));
     } catch (cause) {
       for (const waiter of waiters) waiter.end(new ServiceError("unavailable", undefined, { retryAfterS: 2, cause }));
       return [];

@@ -79,7 +79,7 @@ const storedPlainBytes = 2_000;
 const compressionGuess = 4;
 
 export interface PullOptions {
-  /** `next` of the previous page, or `now`: nothing that is settled already. Absent: from the beginning. */
+  /** `next` of the previous page, or `now`: nothing that is visible already. Absent: from the beginning. */
   readonly after?: string | undefined;
   readonly limit: number;
   /** Called after each part of the page, which took `spentMs`. Default: the next part is made in the next turn. */
@@ -106,7 +106,7 @@ export async function pullPage(
     throw new ServiceError("cursor_from_another_history");
   }
   const rowsMax = Math.min(Math.max(1, limit), pullRowsMax);
-  // Transactions in progress have the horizon's id or a higher one, and are shown once they are settled.
+  // Transactions in progress have the horizon's id or a higher one, and are shown once they have ended.
   const rows = after === "now" ? [] : await store.page(partner.id, cursor?.position, history.horizon, rowsMax);
 
   const items: PulledNotification[] = [];
@@ -137,7 +137,7 @@ export async function pullPage(
     }
   }
   if (seen && rows.length === rowsMax) return endingAt(positionAfter(seen, history.keptFromMs));
-  // Everything settled was seen. Later notifications have the horizon's transaction id or a higher one.
+  // Everything visible was seen. Later notifications have the horizon's transaction id or a higher one.
   return endingAt({ position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs });
 }
 

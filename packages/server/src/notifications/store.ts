@@ -45,8 +45,8 @@ export interface HistoryPosition {
   readonly after: HistoryPoint;
 }
 
-/** `settled`: a page shows it now. `unsettled`: it is durable, and shown once earlier transactions have ended. */
-export type Following = "settled" | "unsettled" | "nothing";
+/** `visible`: a page shows it now. `not_visible`: it is durable, and shown once earlier transactions have ended. */
+export type Following = "visible" | "not_visible" | "nothing";
 
 /** The data needed to seal a notification. */
 export interface NotificationContent {

@@ -182,7 +182,7 @@ describe("an acquirer over ISO 8583", () => {
     const sale = till.sale("tok_approve");
     for (const code of ["  ", "a1"]) {
       host.answer = (request) => answerTo(request, code);
-      expect(await acquirer.ask(sale, patient)).toMatchObject({ responseCode: "", isDoubtful: true });
+      expect(await acquirer.ask(sale, patient)).toMatchObject({ responseCode: "", isAmbiguous: true });
       for (const repeated of [till.reversal(sale), till.settlement(emptyTotals), till.upload(sale, noAnswer)]) {
         await expect(acquirer.ask(repeated, patient), repeated.command).rejects.toBeInstanceOf(NoAnswer);
       }

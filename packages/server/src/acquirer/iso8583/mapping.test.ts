@@ -148,7 +148,7 @@ describe("the mapping of a message to a host's", () => {
   test("finds an answer doubtful if it has an approval code beside a code that neither approves nor declines", () => {
     const doubtful = (code: string, approveCode: string, read = mapping) => {
       const fields = new Map([[39, code] as const, [38, approveCode] as const]);
-      return read.answer({ mti: "0210", fields }, mapping.request(new Till().sale("tok_approve"))).isDoubtful === true;
+      return read.answer({ mti: "0210", fields }, mapping.request(new Till().sale("tok_approve"))).isAmbiguous === true;
     };
     for (const code of ["85", "32", "09", "Z3"]) {
       expect(doubtful(code, "A1B2C3"), code).toBe(true);
@@ -290,7 +290,7 @@ describe("the mapping of a host's answer", () => {
   test("translates a host's own codes, and has no outcome for invalid ones", () => {
     const own = new Mapping({ ...profile, responseCodes: { "000": "00", "116": "51" } });
     expect(own.answer(answer([39, "116"]), request).responseCode).toBe("51");
-    const unknown = { responseCode: "", isDoubtful: true };
+    const unknown = { responseCode: "", isAmbiguous: true };
     expect(own.answer(answer([39, "999"]), request)).toMatchObject(unknown);
     expect(own.answer({ mti: "0210", fields: new Map() }, request)).toMatchObject(unknown);
   });

@@ -134,7 +134,7 @@ export class Mapping {
     const ownTotals = totals.map((field) => [String(field), read(field)] as const).filter(([, text]) => text !== "");
     const isListed = this.approvals.has(code) || this.#declines.has(code);
     // Some hosts fill the field of a decline with zeros.
-    const isDoubtful = code === "" || (!isListed && /[^0]/.test(read(approveCode)));
+    const isAmbiguous = code === "" || (!isListed && /[^0]/.test(read(approveCode)));
     const isPartial = code === partialCode || (code === approvedCode && isForAnotherAmount(answer, request));
     const approvedMinor = isPartial ? this.#approvedPart(answer, request) : undefined;
     return {
@@ -142,7 +142,7 @@ export class Mapping {
       approveCode: read(approveCode),
       refId: read(refId),
       tc: read(tc),
-      ...(isDoubtful && { isDoubtful }),
+      ...(isAmbiguous && { isAmbiguous }),
       ...(approvedMinor !== undefined && { approvedMinor }),
       ...(emv !== "" && { emv }),
       ...(date !== "" && { settlementDate: date }),

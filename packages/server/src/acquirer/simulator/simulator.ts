@@ -82,8 +82,8 @@ export class SimulatedAcquirer implements Acquirer {
     if (options.site !== undefined && options.site !== host) throw new OtherSite(host);
     const receive = () => {
       const answer = this.bank.receive(message, behaviour, card.followUps);
-      const isDoubtful = answer.approveCode !== "" && !this.approvals.has(answer.responseCode);
-      return { ...withChipAnswer(message, answer), ...(isDoubtful && { isDoubtful }), site: host };
+      const isAmbiguous = answer.approveCode !== "" && !this.approvals.has(answer.responseCode);
+      return { ...withChipAnswer(message, answer), ...(isAmbiguous && { isAmbiguous }), site: host };
     };
     if (this.#outage === "no_answer") {
       receive();

@@ -111,7 +111,7 @@ export class Scheduler<Queue extends Schedulable> {
 
   /** Returns a slot for the head of some queue; undefined if none may start. */
   next(): Picked<Queue> | undefined {
-    return this.#round() ?? (this.#skipTurns() ? this.#round() : undefined);
+    return this.#pick() ?? (this.#skipTurns() ? this.#pick() : undefined);
   }
 
   /**
@@ -190,7 +190,7 @@ export class Scheduler<Queue extends Schedulable> {
   }
 
   /** Tries each partner once, in its turn. */
-  #round(): Picked<Queue> | undefined {
+  #pick(): Picked<Queue> | undefined {
     for (let asked = this.#ring.size; asked > 0; asked -= 1) {
       const [entry] = this.#ring;
       if (entry === undefined) return undefined;

@@ -463,7 +463,7 @@ describe("connections", () => {
     const first = await httpsPeer(certificate, (_request, response) => response.end());
     const second = await httpsPeer(certificate, (_request, response) => response.end());
     first.server.once("connection", (socket) => socket.once("close", () => closed.resolve()));
-    const transport = makeTransport({ endpointsMax: 1 });
+    const transport = makeTransport({ poolsMax: 1 });
     await postAnswered(first.port, { transport });
     await postAnswered(second.port, { transport });
     await closed.promise;

@@ -21,7 +21,7 @@ export interface TransportOptions extends ServiceConnectionSettings {
   /** Called, at most once a day for each origin, if a partner's certificate ends within 14 days. */
   readonly onCertificateEnding?: (partnerId: PartnerId, origin: string, endsAt: Date) => void;
   readonly idleConnectionsMax?: number;
-  readonly endpointsMax?: number;
+  readonly poolsMax?: number;
 }
 
 export interface CallbackPost {
@@ -69,7 +69,7 @@ interface CallbackTarget {
 }
 
 const idleConnectionsDefault = 2_048;
-const endpointsDefault = 4_096;
+const poolsDefault = 4_096;
 const evictAfterMs = 60_000;
 const sweepEveryMs = 10_000;
 const targetsMax = 1_000;
@@ -137,7 +137,7 @@ export class Transport {
   /** Closes every idle connection, and each busy one when it has its response. */
   close(): void {
     clearInterval(this.#sweeper);
-    for (const [key, endpoint] of this.#pools) this.#remove(key, endpoint);
+    for (const [key, pool] of this.#pools) this.#remove(key, pool);
   }
 
   #run(
@@ -145,14 +145,14 @@ export class Transport {
     { origin, path }: CallbackTarget,
   ): Promise<PostResult> {
     return new Promise((resolve) => {
-      const endpoint = this.#pool(partner, origin);
+      const pool = this.#pool(partner, origin);
       const request = { path, method: "POST" as const, headers, body };
       let connection: Connection;
       let exchange: HttpExchange;
       let written: Error | undefined;
       const abort = () => {
         end({ reason: "reset", detail: "The service has stopped.", address: connection.address });
-        endpoint.drop(connection);
+        pool.drop(connection);
       };
       this.#inFlight.add(abort);
       const end = (result: PostResult) => {
@@ -161,14 +161,14 @@ export class Transport {
         resolve(result);
       };
       const fail = (failure: TransportFailure) => {
-        endpoint.drop(connection);
+        pool.drop(connection);
         end({ reason: failure.reason, detail: failure.message, address: connection.address });
       };
       const answered = (answer: CallbackResponse, reusable: boolean) => {
         // First of all: no error in what follows may lose it.
         end(this.#result(answer, connection.address));
-        if (reusable) this.#release(endpoint, connection);
-        else endpoint.drop(connection);
+        if (reusable) this.#release(pool, connection);
+        else pool.drop(connection);
       };
       const failed = (error: Error) => {
         const isEgress = error instanceof TransportFailure && error.reason === "egress";
@@ -176,14 +176,14 @@ export class Transport {
           // It was already written to the connection that was closed, so an attempt was made. If the proxy fails, it
           // has closed that one too.
           if (written !== undefined) return fail(exchangeFailure(isEgress ? error : written));
-          endpoint.drop(connection);
+          pool.drop(connection);
           return end({ notWritten: isEgress ? "egress" : true });
         }
         // Closed as idle during the request: repeat once on a new connection, whose failure counts.
         if (!(exchange.reused && !exchange.answerBegan && isReset(error))) return fail(exchangeFailure(error));
         written = error;
-        endpoint.drop(connection);
-        send(endpoint.acquireNew());
+        pool.drop(connection);
+        send(pool.acquireNew());
       };
       const send = (over: Connection) => {
         connection = over;
@@ -195,7 +195,7 @@ export class Transport {
       const timer = setTimeout(() => {
         if (!exchange.endAtDeadline()) fail(deadlineFailure(exchange, deadlineMs));
       }, deadlineMs);
-      send(this.#acquire(endpoint));
+      send(this.#acquire(pool));
     });
   }
 
@@ -207,21 +207,21 @@ export class Transport {
     return { httpStatus, address, answer: kept, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   }
 
-  #acquire(endpoint: ConnectionPool): Connection {
-    if (endpoint.idle > 0) this.#idle -= 1;
-    return endpoint.acquire();
+  #acquire(pool: ConnectionPool): Connection {
+    if (pool.idle > 0) this.#idle -= 1;
+    return pool.acquire();
   }
 
-  #release(endpoint: ConnectionPool, connection: Connection): void {
-    if (!endpoint.release(connection)) return;
+  #release(pool: ConnectionPool, connection: Connection): void {
+    if (!pool.release(connection)) return;
     this.#idle += 1;
     if (this.#idle > (this.#options.idleConnectionsMax ?? idleConnectionsDefault)) this.#shed();
   }
 
   #shed(): void {
-    for (const endpoint of this.#pools.values()) {
-      if (endpoint.idle === 0) continue;
-      endpoint.shed();
+    for (const pool of this.#pools.values()) {
+      if (pool.idle === 0) continue;
+      pool.shed();
       this.#idle -= 1;
       return;
     }
@@ -231,14 +231,13 @@ export class Transport {
     const key = `${partner.id} ${origin}`;
     const version = this.#version(partner);
     const known = this.#pools.get(key);
-    const endpoint =
-      known?.version === version ? known : new ConnectionPool(origin, version, this.#rules(partner, origin));
-    if (known !== undefined && known !== endpoint) this.#remove(key, known);
-    endpoint.usedMs = this.#options.clock.monotonicMs();
+    const pool = known?.version === version ? known : new ConnectionPool(origin, version, this.#rules(partner, origin));
+    if (known !== undefined && known !== pool) this.#remove(key, known);
+    pool.usedMs = this.#options.clock.monotonicMs();
     this.#pools.delete(key);
-    this.#pools.set(key, endpoint);
-    if (this.#pools.size > (this.#options.endpointsMax ?? endpointsDefault)) this.#removeLongestUnused();
-    return endpoint;
+    this.#pools.set(key, pool);
+    if (this.#pools.size > (this.#options.poolsMax ?? poolsDefault)) this.#removeLongestUnused();
+    return pool;
   }
 
   /** The registration fields that determine where connections may go. */
@@ -265,24 +264,24 @@ export class Transport {
   }
 
   #removeLongestUnused(): void {
-    for (const [key, endpoint] of this.#pools) {
-      if (endpoint.busy > 0) continue;
-      this.#remove(key, endpoint);
+    for (const [key, pool] of this.#pools) {
+      if (pool.busy > 0) continue;
+      this.#remove(key, pool);
       return;
     }
   }
 
-  #remove(key: string, endpoint: ConnectionPool): void {
-    this.#idle -= endpoint.idle;
+  #remove(key: string, pool: ConnectionPool): void {
+    this.#idle -= pool.idle;
     this.#pools.delete(key);
-    endpoint.close();
+    pool.close();
   }
 
   #sweep(): void {
     const nowMs = this.#options.clock.monotonicMs();
-    for (const [key, endpoint] of this.#pools) {
-      if (nowMs - endpoint.usedMs <= evictAfterMs) return;
-      if (endpoint.busy === 0) this.#remove(key, endpoint);
+    for (const [key, pool] of this.#pools) {
+      if (nowMs - pool.usedMs <= evictAfterMs) return;
+      if (pool.busy === 0) this.#remove(key, pool);
     }
   }
 }

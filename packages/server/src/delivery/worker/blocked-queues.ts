@@ -31,8 +31,8 @@ interface BlockedQueue {
   readonly reason: FailureReason | null;
 }
 
-/** The last round of one home. */
-interface Round {
+/** The last pass of one home. */
+interface Pass {
   known: ReadonlyMap<string, Known>;
   /** When the next one may begin. */
   notBeforeMs: number;
@@ -50,7 +50,7 @@ interface Known {
 
 const pageRows = 500;
 const scanEveryMs = 10_000;
-/** A round of a large backlog is a tenth of the time. */
+/** A pass of a large backlog is a tenth of the time. */
 const scanCooldownMaxMs = 300_000;
 /** The rest of deliveries that could not be postponed. */
 const unwrittenMs = 30_000;
@@ -62,38 +62,38 @@ const wholeEveryMs = 60_000;
 /**
  * Scans the queues that are not read, home by home. Their deliveries are parked when their schedule is over. A queue
  * keeps its name when other URLs are registered, so it may also have deliveries whose URL accepts: these are sent. A
- * round scans one page of each queue; or the whole of it while it has such deliveries, after a change of the URLs, and
+ * pass scans one page of each queue; or the whole of it while it has such deliveries, after a change of the URLs, and
  * every minute while they differ.
  */
 export class BlockedQueues {
   readonly #parts: BlockedQueuesParts;
-  readonly #rounds: readonly Round[];
+  readonly #passes: readonly Pass[];
 
   constructor(parts: BlockedQueuesParts) {
     this.#parts = parts;
-    this.#rounds = Array.from({ length: parts.homes }, () => ({ known: new Map(), notBeforeMs: 0 }));
+    this.#passes = Array.from({ length: parts.homes }, () => ({ known: new Map(), notBeforeMs: 0 }));
   }
 
-  /** Begins a round of one home, unless one is under way or the last one was just now. It never rejects. */
+  /** Begins a pass of one home, unless one is under way or the last one was just now. It never rejects. */
   async scan(home: number, queues: readonly QueueKey[]): Promise<void> {
     const { clock, onTrouble } = this.#parts;
     const startedMs = clock.monotonicMs();
-    const round = this.#rounds[home];
-    if (round === undefined || startedMs < round.notBeforeMs) return;
-    // However many queues there are, the next round begins after this one has ended.
-    round.notBeforeMs = Number.POSITIVE_INFINITY;
-    await this.#scanAll(round, queues).catch((error: unknown) =>
+    const pass = this.#passes[home];
+    if (pass === undefined || startedMs < pass.notBeforeMs) return;
+    // However many queues there are, the next pass begins after this one has ended.
+    pass.notBeforeMs = Number.POSITIVE_INFINITY;
+    await this.#scanAll(pass, queues).catch((error: unknown) =>
       onTrouble("deliveries for endpoints that accept nothing could not be scanned", error),
     );
     const endedMs = clock.monotonicMs();
-    round.notBeforeMs = endedMs + Math.max(scanEveryMs, cooldownMs(endedMs - startedMs, scanCooldownMaxMs));
+    pass.notBeforeMs = endedMs + Math.max(scanEveryMs, cooldownMs(endedMs - startedMs, scanCooldownMaxMs));
   }
 
-  /** A queue that is missing in one round is scanned from its head when it is back. */
-  async #scanAll(round: Round, queues: readonly QueueKey[]): Promise<void> {
-    const before = round.known;
+  /** A queue that is missing in one pass is scanned from its head when it is back. */
+  async #scanAll(pass: Pass, queues: readonly QueueKey[]): Promise<void> {
+    const before = pass.known;
     const known = new Map<string, Known>();
-    round.known = known;
+    pass.known = known;
     for (const key of queues) {
       const blocked = this.#blocked(key);
       if (blocked === undefined) continue;

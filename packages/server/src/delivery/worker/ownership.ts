@@ -64,7 +64,7 @@ interface Owned {
 /** The number of shards that a worker with too many releases per second, so that newcomers do not make them flap. */
 const releaseMax = 8;
 /** A worker with fewer beats, one a second, may be gone again soon. */
-const settledAfterBeats = 10;
+const countedAfterBeats = 10;
 /** Most attempts on the wire have ended by then. */
 const drainMs = 500;
 /** As long as a lease is believed in without an answer: a worker that fails for longer is as good as dead. */
@@ -76,7 +76,7 @@ const failingMaxMs = 5_000;
 const homeMaxMs = 1_000;
 
 /**
- * The shards that this worker owns. `tick` runs every second and settles everything by the state of the database: a
+ * The shards that this worker owns. `tick` runs every second and corrects everything by the state of the database: a
  * claim or release whose answer was lost is known at the next one.
  *
  * ```
@@ -99,7 +99,7 @@ export class Ownership {
   readonly #parts: OwnershipParts;
   readonly #owned = new Map<number, Owned>();
   #leaseId: LeaseId | undefined;
-  #isSettled = false;
+  #isStable = false;
   #failingSinceMs: number | undefined;
   #isFit = true;
   /** Work in homes that has not ended. */
@@ -119,8 +119,8 @@ export class Ownership {
   }
 
   /** The last tick changed nothing, every shard had an owner, and the lease is still the same. */
-  get isSettled(): boolean {
-    return this.#isSettled && this.#parts.lease.current() === this.#leaseId;
+  get isStable(): boolean {
+    return this.#isStable && this.#parts.lease.current() === this.#leaseId;
   }
 
   /** Whether it may own shards. */
@@ -165,7 +165,7 @@ export class Ownership {
   }
 
   async #tick(): Promise<void> {
-    this.#isSettled = false;
+    this.#isStable = false;
     const leaseId = this.#parts.lease.current();
     if (leaseId === undefined) return;
     if (leaseId !== this.#leaseId) this.lose();
@@ -176,7 +176,7 @@ export class Ownership {
     this.#settle(map.mine);
     await this.#share(leaseId, map);
     await this.#prepare();
-    this.#isSettled = map.free === 0 && this.ready.length === ready && this.count === ready;
+    this.#isStable = map.free === 0 && this.ready.length === ready && this.count === ready;
   }
 
   /** Asks what a tick asks. */
@@ -241,7 +241,7 @@ export class Ownership {
     const kept = this.#owned.size - draining;
     const floor = Math.floor(shardCount / workers.length);
     const missing = workers
-      .filter((worker) => worker.leaseId !== leaseId && worker.beats >= settledAfterBeats)
+      .filter((worker) => worker.leaseId !== leaseId && worker.beats >= countedAfterBeats)
       .reduce((sum, { owned }) => sum + Math.max(0, floor - owned), 0);
     // While another worker lacks shards, nobody keeps more than the floor. The remainder goes to the first that claims
     // it.

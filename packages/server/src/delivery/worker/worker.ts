@@ -24,7 +24,7 @@ export interface WorkerParts extends SendingParts {
 const offeredWithinMs = 5_000;
 const tickMs = 1_000;
 /** The map of shards is read less often while nothing changes, because others announce their changes. */
-const settledMapMs = 2_000;
+const stableMapMs = 2_000;
 const recheckMs = 5_000;
 const sweepCooldownMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
@@ -207,8 +207,8 @@ export class DeliveryWorker {
 
   async #tickOnce(): Promise<void> {
     const { clock } = this.#parts;
-    if (!this.ownership.isSettled || clock.monotonicMs() >= this.#mapNotBeforeMs) {
-      this.#mapNotBeforeMs = clock.monotonicMs() + settledMapMs;
+    if (!this.ownership.isStable || clock.monotonicMs() >= this.#mapNotBeforeMs) {
+      this.#mapNotBeforeMs = clock.monotonicMs() + stableMapMs;
       await this.ownership.tick();
     }
     this.#forgetMissing();

@@ -111,7 +111,7 @@ test("a stop waits until an approval is an event, and for no command that anothe
 
 test("a decline that matches nothing is no event, and an answer that may be an approval is one", async () => {
   expect((await take([], { responseCode: "51" })).events).toEqual([]);
-  expect((await take([], { responseCode: "85", isDoubtful: true })).events).toHaveLength(1);
+  expect((await take([], { responseCode: "85", isAmbiguous: true })).events).toHaveLength(1);
 });
 
 test("an answer that does not repeat its terminal is that of every transaction that it may answer", async () => {

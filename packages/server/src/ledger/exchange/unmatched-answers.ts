@@ -105,9 +105,9 @@ export class UnmatchedAnswers {
     return latest ?? transaction;
   }
 
-  async #report(acquirer: string, { responseCode, isDoubtful = false, known }: UnmatchedAnswer): Promise<void> {
+  async #report(acquirer: string, { responseCode, isAmbiguous = false, known }: UnmatchedAnswer): Promise<void> {
     const { acquirers, events } = this.#parts;
-    if (!isDoubtful && !acquirers.of(acquirer).approvals.has(responseCode)) return;
+    if (!isAmbiguous && !acquirers.of(acquirer).approvals.has(responseCode)) return;
     const detail = { ...known, responseCode, ...(acquirer !== "" && { acquirer }) };
     await events.record({ kind: "approval_unmatched", partnerId: null, subjectId: null, detail });
   }

@@ -73,7 +73,7 @@ export class InDoubt {
   /** Ends a command whose outcome is not known. @returns undefined if it has ended otherwise, or is another instance's */
   async end(partner: Partner, begun: Transaction, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { completer, log, reverser } = this.#parts;
-    const result = resultOf(begun, { kind: "in_doubt" }, partner);
+    const result = resultOf(begun, { kind: "instance_gone" }, partner);
     const ended = await completer.complete(begun, result, leaseId);
     if (ended === undefined) return undefined;
     log.warn({ transaction: begun.id }, "a command in doubt ended as ERROR 96");

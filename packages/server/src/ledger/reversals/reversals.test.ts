@@ -326,7 +326,7 @@ describe("a 25 to a Reversal", async () => {
 describe("a late answer", () => {
   test.each([
     ["is", approval],
-    ["may be", { ...approval, responseCode: "85", isDoubtful: true }],
+    ["may be", { ...approval, responseCode: "85", isAmbiguous: true }],
   ])("that %s an approval repeats the Reversal, changes no status and sends no IPN", async (_, late) => {
     instance.nextFares("SALE", { answers: "never" });
     const sale = await instance.ended(partner, new LedgerTill().sale());

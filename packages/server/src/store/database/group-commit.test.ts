@@ -221,7 +221,7 @@ test("an item that cannot be written in time is refused as unavailable, and name
     async () => {
       throw databaseError("57P01");
     },
-    { onDoubt: (item) => doubtful.push(item), onRefused: () => (refused += 1) },
+    { onUnknownCommit: (item) => doubtful.push(item), onRefused: () => (refused += 1) },
   );
   await expect(group.add(6)).rejects.toMatchObject({ code: "unavailable", retryAfterS: 5 });
   expect(doubtful).toEqual([6]);
@@ -270,7 +270,7 @@ test("what waits in an outage is refused without a doubt, and takes no room any 
     await promise;
     throw databaseError("57P01");
   };
-  const group = groupCommit(commit, { concurrency: 1, onDoubt: (item) => doubtful.push(item) });
+  const group = groupCommit(commit, { concurrency: 1, onUnknownCommit: (item) => doubtful.push(item) });
   const first = group.add(1);
   await begun.promise;
   const added = Promise.allSettled([first, group.add(2), group.add(3)]);

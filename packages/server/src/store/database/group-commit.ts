@@ -9,12 +9,12 @@ export interface GroupCommitHooks<Item = { readonly id: string }> {
   readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
   /** Called for each refused row: the queue was full, or the database was unavailable for too long. */
   readonly onRefused?: () => void;
-  /** Called for each added item. @returns what is called when the item is settled */
-  readonly onAdded?: ((item: Item) => OnSettled) | undefined;
+  /** Called for each added item. @returns what is called when its write has ended */
+  readonly onAdded?: ((item: Item) => OnEnded) | undefined;
 }
 
 /** @param rows of its batch; 0: it was in none. @param error why it is not known to be durable */
-type OnSettled = (rows: number, error?: unknown) => void;
+type OnEnded = (rows: number, error?: unknown) => void;
 
 export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks<Item> {
   /** The name in metrics and messages. */
@@ -33,7 +33,7 @@ export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks<Item>
    */
   readonly giveUpAfterMs: number;
   /** Called for an item that was given up although its COMMIT may have happened. */
-  readonly onDoubt?: (item: Item) => void;
+  readonly onUnknownCommit?: (item: Item) => void;
   readonly rowsMax?: number;
   readonly bytesMax?: number;
   readonly queueRowsMax?: number;
@@ -61,7 +61,7 @@ interface Waiting<Item, Result> {
   readonly sinceMs: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
-  readonly onSettled: OnSettled | undefined;
+  readonly onEnded: OnEnded | undefined;
 }
 
 /**
@@ -70,8 +70,8 @@ interface Waiting<Item, Result> {
  * halving the batch, and fails alone.
  */
 export class GroupCommit<Item, Result> {
-  readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitHooks>> &
-    Pick<GroupCommitOptions<Item, Result>, "onDoubt" | keyof GroupCommitHooks>;
+  readonly #options: Required<Omit<GroupCommitOptions<Item, Result>, "onUnknownCommit" | keyof GroupCommitHooks>> &
+    Pick<GroupCommitOptions<Item, Result>, "onUnknownCommit" | keyof GroupCommitHooks>;
   #queue: Waiting<Item, Result>[] = [];
   #queueBytes = 0;
   #running = 0;
@@ -106,9 +106,9 @@ export class GroupCommit<Item, Result> {
       return Promise.reject(new ServiceError("unavailable", "Too much waits to be written.", { retryAfterS: 1 }));
     }
     return new Promise<Result>((resolve, reject) => {
-      const onSettled = this.#options.onAdded?.(item);
+      const onEnded = this.#options.onAdded?.(item);
       const key = this.#options.key(item);
-      this.#queue.push({ item, key, bytes, sinceMs: performance.now(), resolve, reject, onSettled });
+      this.#queue.push({ item, key, bytes, sinceMs: performance.now(), resolve, reject, onEnded });
       this.#queueBytes += bytes;
       this.#schedule();
     });
@@ -223,7 +223,7 @@ export class GroupCommit<Item, Result> {
       reject([waiting], new Error(`${this.#options.name} gave no answer for ${waiting.key}.`));
       return;
     }
-    waiting.onSettled?.(rows);
+    waiting.onEnded?.(rows);
     waiting.resolve(result);
   }
 
@@ -244,7 +244,7 @@ export class GroupCommit<Item, Result> {
     const nowMs = performance.now();
     return batch.filter((waiting) => {
       if (nowMs - waiting.sinceMs < this.#options.giveUpAfterMs) return true;
-      this.#options.onDoubt?.(waiting.item);
+      this.#options.onUnknownCommit?.(waiting.item);
       this.#refuse(waiting, cause);
       return false;
     });
@@ -253,14 +253,14 @@ export class GroupCommit<Item, Result> {
   #refuse(waiting: Waiting<Item, Result>, cause: unknown): void {
     this.#options.onRefused?.();
     const error = new ServiceError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause });
-    waiting.onSettled?.(0, error);
+    waiting.onEnded?.(0, error);
     waiting.reject(error);
   }
 }
 
 function reject<Item, Result>(batch: readonly Waiting<Item, Result>[], error: unknown): void {
   for (const waiting of batch) {
-    waiting.onSettled?.(batch.length, error);
+    waiting.onEnded?.(batch.length, error);
     waiting.reject(error);
   }
 }

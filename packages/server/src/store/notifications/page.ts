@@ -29,9 +29,9 @@ const page = `
     AND n.xid > '0'
   ORDER BY n.xid, n.id LIMIT $5`;
 
-// The first notification after each position decides: if it is not settled, nothing after it is shown either.
+// The first notification after each position decides: if it is not visible, nothing after it is shown either.
 const following = `
-  SELECT w.place::integer AS place, n.xid < pg_snapshot_xmin(pg_current_snapshot()) AS settled
+  SELECT w.place::integer AS place, n.xid < pg_snapshot_xmin(pg_current_snapshot()) AS visible
   FROM unnest($1::uuid[], $2::xid8[], $3::uuid[]) WITH ORDINALITY AS w (partner_id, xid, id, place)
   CROSS JOIN LATERAL (
     SELECT n.xid FROM notifications n
@@ -105,16 +105,16 @@ export async function readPage(
 
 /** Reads only the days of history that contain ids of current notifications: two of them, not a hundred. */
 export async function readFollowing(pool: Pool, places: readonly HistoryPosition[]): Promise<readonly Following[]> {
-  const rows = await queryAlongIndexes<{ place: number; settled: boolean }>(pool, following, [
+  const rows = await queryAlongIndexes<{ place: number; visible: boolean }>(pool, following, [
     places.map(({ partnerId }) => partnerId),
     places.map(({ after }) => String(after.xid)),
     places.map(({ after }) => after.id),
     lowestId(Date.now() - writtenWithinMs),
   ]);
-  const settled = new Map(rows.map((row) => [row.place, row.settled]));
+  const visible = new Map(rows.map((row) => [row.place, row.visible]));
   return places.map((_, index) => {
-    const isSettled = settled.get(index + 1);
-    return isSettled === undefined ? "nothing" : isSettled ? "settled" : "unsettled";
+    const isVisible = visible.get(index + 1);
+    return isVisible === undefined ? "nothing" : isVisible ? "visible" : "not_visible";
   });
 }
 

@@ -248,7 +248,7 @@ describe("a cursor that stands at the present", () => {
     expect((await pullAll(10, now.next)).ids).toEqual([later]);
   });
 
-  test("never skips what was under way then, though it was begun before what is settled", async () => {
+  test("never skips what was under way then, though it was begun before what is visible", async () => {
     const slow = await opened();
     const a = await insertNotification(slow, partner.id);
     const b = await insertNotification(bench.pool, partner.id);
@@ -267,7 +267,7 @@ describe("the notifications after a place", () => {
     return found;
   }
 
-  test("is nothing, or settled, or not settled while something that began before it is under way", async () => {
+  test("is nothing, or visible, or not visible while something that began before it is under way", async () => {
     const { next } = await pull("now");
     expect(await following(next)).toBe("nothing");
     await insertNotification(bench.pool, (await registerPartner(bench.pool)).id);
@@ -275,10 +275,10 @@ describe("the notifications after a place", () => {
     const slow = await opened();
     await slow.query("SELECT pg_current_xact_id()");
     await insertNotification(bench.pool, partner.id);
-    expect(await following(next)).toBe("unsettled");
+    expect(await following(next)).toBe("not_visible");
     await ended(slow, "ROLLBACK");
     await settled();
-    expect(await following(next)).toBe("settled");
+    expect(await following(next)).toBe("visible");
   });
 
   test("is answered for each place by itself, in their order", async () => {
@@ -290,7 +290,7 @@ describe("the notifications after a place", () => {
     await insertNotification(bench.pool, other.id);
     await settled();
     const places = [partner.id, other.id, partner.id].map((partnerId) => ({ partnerId, after: end }));
-    expect(await bench.store.following(places)).toEqual(["nothing", "settled", "nothing"]);
+    expect(await bench.store.following(places)).toEqual(["nothing", "visible", "nothing"]);
     expect(await bench.store.following([])).toEqual([]);
   });
 });

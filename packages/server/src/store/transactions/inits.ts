@@ -131,7 +131,7 @@ export class Inits {
           key: keyOf,
           bytes: () => 1_024,
           giveUpAfterMs: 5_000,
-          onDoubt: (init) => void this.#abandon(init),
+          onUnknownCommit: (init) => void this.#abandon(init),
           commit: (inits) => this.#commit(home, inits),
           ...options,
         }),
