@@ -96,17 +96,17 @@ export class DeliveryOrder {
   async #checkAll(): Promise<void> {
     const { store, clock, timers, queues, onTrouble } = this.#parts;
     while (this.#toAsk.length > 0) {
-      let unsettled = this.#toAsk.splice(0, askMax).filter((delivery) => queues.holds(delivery));
+      let undecided = this.#toAsk.splice(0, askMax).filter((delivery) => queues.holds(delivery));
       try {
-        const blocked = unsettled.length > 0 ? this.#settle(unsettled, await store.preceding(unsettled)) : [];
-        unsettled = blocked.map(({ delivery }) => delivery);
+        const blocked = undecided.length > 0 ? this.#decide(undecided, await store.preceding(undecided)) : [];
+        undecided = blocked.map(({ delivery }) => delivery);
         const sentMs = clock.monotonicMs();
         if (blocked.length > 0)
           await store.postpone(blocked.map(({ delivery, delayMs }) => ({ ...keyOf(delivery), delayMs })));
         for (const { delivery, delayMs } of blocked) queues.release(delivery, leftMs(delayMs, sentMs, clock));
       } catch (error) {
         onTrouble(error);
-        this.#toAsk.push(...unsettled);
+        this.#toAsk.push(...undecided);
         await new Promise<void>((resolve) => void timers.after(retryMs, resolve));
       }
     }
@@ -114,7 +114,7 @@ export class DeliveryOrder {
   }
 
   /** @returns the deliveries to postpone in the database */
-  #settle(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]) {
+  #decide(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]) {
     const { queues } = this.#parts;
     const blocked: { readonly delivery: Delivery; readonly delayMs: number }[] = [];
     // Each that may leave is put before those that wait, so the first one asked for is added last.

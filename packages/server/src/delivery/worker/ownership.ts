@@ -173,7 +173,7 @@ export class Ownership {
     const map = await this.#parts.store.map(leaseId);
     if (this.#leaseId !== leaseId || !map.workers.some((worker) => worker.leaseId === leaseId)) return;
     const ready = this.ready.length;
-    this.#settle(map.mine);
+    this.#correct(map.mine);
     await this.#share(leaseId, map);
     await this.#prepare();
     this.#isStable = map.free === 0 && this.ready.length === ready && this.count === ready;
@@ -225,7 +225,7 @@ export class Ownership {
     await this.#release(this.#leaseId, [...this.#owned]);
   }
 
-  #settle(mine: readonly OwnedShard[]): void {
+  #correct(mine: readonly OwnedShard[]): void {
     const stated = new Map(mine.map(({ shard, epoch }) => [shard, epoch]));
     this.#gone([...this.#owned].filter(([shard, { epoch }]) => stated.get(shard) !== epoch));
     this.#adopt(mine.filter(({ shard }) => !this.#owned.has(shard)));

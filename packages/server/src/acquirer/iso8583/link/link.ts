@@ -107,7 +107,7 @@ const closed = "the link was closed";
  * connect ──► sign on ──► request the key ──► up ◄──(the host signs off, and on)──► signed off
  *    ▲           │               │             │ (silence: an echo)                     │
  *    │           ▼               ▼             ▼           answers in flight, then      ▼
- *    └────── the next host; after a round of all a wait; the first after a good connection
+ *    └────── the next host; after all of them, a wait; the first after a good connection
  * ```
  *
  * `Exchanges` matches answers with requests, `Wire` has the bytes, `SignOffs` is what all instances know of the hosts.
