@@ -152,6 +152,11 @@ describe("a redelivery", () => {
     expect(await asked()).toEqual([{ asked: 0, is_asked: true }]);
     expect(await pendingNow()).toMatchObject([{ round: 2, attempts_made: 4, is_due: true }]);
     expect(bench.told).toHaveLength(13);
+    // One that is late already stays before those that became due since.
+    await bench.pool.query("UPDATE pending SET due_at = now() - interval '1 day'");
+    await redeliver(id);
+    const late = "SELECT FROM pending WHERE due_at < now() - interval '1 hour'";
+    expect((await bench.pool.query(late)).rowCount).toBe(1);
   });
 
   test.each(["pending", "parked"] as const)("of a %s one probes its partner's tripped circuit now", async (state) => {

@@ -31,7 +31,7 @@ const counts = prepared<{ partner_id: PartnerId; count: number }>(`
         LIMIT i.claims_max + $3) AS found) AS c`);
 const drop = prepared(`
   DELETE FROM terminal_claims c USING unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
-  WHERE c.acquirer = '' AND c.mid = i.mid AND c.tid = i.tid AND c.partner_id = i.partner_id AND NOT c.is_registered`);
+  WHERE c.acquirer = '' AND c.mid = i.mid AND c.tid = i.tid AND c.partner_id = i.partner_id`);
 
 /** The keys of terminals that may not be used, and what this transaction has claimed. */
 export interface Claimed {

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
-import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
-import { postgresDueKinds } from "./due.ts";
+import { createHistory, insertLease, insertPartner, sampleInit, sampleReport } from "../rows.fixture.ts";
+import { PostgresCompletions } from "./completions.ts";
+import { postgresDueKinds, postgresWaitingReports } from "./due.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const connections = await openTestDatabase();
@@ -35,4 +36,36 @@ test("names a kind from the moment when one of its rows is due until none is", a
   expect([...(await due("now()"))].sort()).toEqual(all);
   await pool.query("UPDATE reversals SET state = 'PARKED'");
   expect([...(await kinds.due())].sort()).toEqual(all.filter((kind) => kind !== "reversals"));
+});
+
+test("a report waits since it was made, and is not looked at again once its notification was made", async () => {
+  const [completions, waiting] = [
+    new PostgresCompletions(connections.homes),
+    postgresWaitingReports(connections.homes),
+  ];
+  const report = sampleReport(await insertPartner(pool), { command: "VOID", waitsForOriginal: true });
+  await pool.query("UPDATE transactions SET notify_at = NULL");
+  await completions.report(report);
+  const { partnerId, id, notification } = report;
+  if (notification === null) throw new Error("it has one");
+  await pool.query("UPDATE transactions SET created_at = now() - interval '1 hour', notify_at = now() WHERE id = $1", [
+    id,
+  ]);
+  const [due] = await waiting.claimDue(10, 60_000);
+  if (due === undefined) throw new Error("it is due");
+  expect(due.ageMs).toBeGreaterThanOrEqual(3_600_000);
+  await waiting.postpone(due, 0);
+  expect(await waiting.claimDue(10, 60_000)).toMatchObject([{ partnerId, id }]);
+  const { chainId } = report;
+  await completions.release({
+    partnerId,
+    id,
+    originalId: null,
+    chainId,
+    batchId: null,
+    facts: due.facts,
+    notification,
+  });
+  await waiting.postpone(due, 0);
+  expect(await waiting.claimDue(10, 60_000)).toEqual([]);
 });

@@ -161,8 +161,8 @@ test.each([
 ] as const)(
   "a %s whose COMMIT was not answered is undone, also if that happens later: closing %s",
   async (command, closing) => {
-    const tid = newTid();
-    await first.begin(sampleInit(partnerId, leaseId, { tid }));
+    const [tid, other] = [newTid(), newTid()];
+    for (const one of [sampleInit(partnerId, leaseId, { tid }), settlement(other)]) await first.begin(one);
     const looked = Promise.withResolvers<void>();
     const { id, client } = await beginUnanswered(
       settlement(tid, command),
@@ -176,6 +176,7 @@ test.each([
     expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
     await expect.poll(() => first.find(partnerId, id)).toBeUndefined();
     expect(await terminal(tid)).toMatchObject({ batch_closing: closing });
+    expect(await terminal(other)).toMatchObject({ batch_closing: true });
   },
 );
 
@@ -289,6 +290,40 @@ test("what was refunded of a Sale is not that of another partner's transaction w
   // The first one has a commit of its own, under way; the others share the next.
   await Promise.all([sampleInit(partnerId, leaseId), refund(sale), refund(theirs)].map((init) => first.begin(init)));
   expect([...refunded.values()]).toEqual([90_000n, 0n]);
+});
+
+test("an original that another instance holds is judged after that, by its own terminal, successor and Refunds", async () => {
+  const sales = [newTid(), newTid()].map((tid) => sampleInit(partnerId, leaseId, { tid }));
+  await Promise.all(sales.map((sale) => first.begin(sale)));
+  const other = await connections.pool.connect();
+  const follow = async (sale: Init, command: "VOID" | "REFUND") => {
+    const text = `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, original_id,
+        amount_minor, reversal_state)
+      SELECT partner_id, r.id, 'command', $2, 'ERROR', r.id::text, chain_id, '{"fields":{}}', t.id, 90000, 'parked'
+      FROM transactions t, gen_random_uuid() AS r (id) WHERE t.id = $1 RETURNING id`;
+    return (await other.query<{ id: string }>(text, [sale.id, command])).rows[0]?.id;
+  };
+  const hold = `UPDATE transactions SET successor_id = $2, successor_command = 'VOID', successor_state = 'in_doubt'
+    WHERE id = $1`;
+  for (const sale of sales) await other.query(hold, [sale.id, await follow(sale, "VOID")]);
+  await other.query("BEGIN");
+  for (const { id } of sales) await other.query("SELECT FROM transactions WHERE id = $1 FOR UPDATE", [id]);
+  const judged: unknown[] = [];
+  const refunds = sales.map(({ id: originalId, tid }) =>
+    sampleInit(partnerId, leaseId, {
+      ...{ tid, command: "REFUND", originalId },
+      refusal: (_, original) => void judged.push(original),
+    }),
+  );
+  const begun = Promise.all(refunds.map((refund) => first.begin(refund)));
+  await lockWaits(connections.pool);
+  for (const sale of sales) await follow(sale, "REFUND");
+  await other.query("COMMIT");
+  other.release();
+  await begun;
+  const successor = { command: "VOID", state: "in_doubt", reversal: "parked" };
+  const original = { batch: "open", refundedMinor: 90_000n, successor };
+  expect(judged).toMatchObject([original, original]);
 });
 
 test("an original whose terminal was removed is still known, in a batch that is closed", async () => {
