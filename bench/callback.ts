@@ -13,7 +13,7 @@ import {
   webhookSignature,
 } from "@paybell/contract";
 import { Pool } from "undici";
-import { sampleSale } from "../packages/contract/src/fields/sample.ts";
+import { sampleSale } from "../packages/contract/src/fields/columns.ts";
 
 /** The receiver of a run's callbacks. */
 export interface CallbackTarget {

@@ -41,7 +41,7 @@ test.each([
     ["contract/src/fields/commands.ts", "server/src/ledger/reports/reports.ts"],
   ],
   ["a header of an IPN's POST", /\[headerNames\.attempt\]: /, ["contract/src/headers.ts"]],
-  ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/fields/sample.ts"]],
+  ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/fields/columns.ts"]],
   ["how a card command ends", /\bjudge\(outcome, signing\)/, ["server/src/commands/card-facts.ts"]],
 ])("%s is in one place", (_, definition, files) => {
   const found = sources.filter((path) => {

@@ -6,12 +6,11 @@ import { Link } from "wouter";
 import { api } from "./api/call.ts";
 import type { CommandRequest, SandboxReceiver } from "./api/operations.ts";
 import { shownAmount } from "./display/amount.ts";
-import { shownCommand } from "./display/command.ts";
 import { Form, useForm } from "./display/form.tsx";
 import { type ListColumn, Table } from "./display/list.tsx";
 import { Empty, Failure, Loaded } from "./display/loaded.tsx";
 import { Page, Panel } from "./display/page.tsx";
-import { State, transactionStates } from "./display/state.tsx";
+import { State, shownCommand, transactionStates } from "./display/state.tsx";
 import { Time } from "./display/time.tsx";
 import { pageOf } from "./shell/pages.ts";
 

@@ -1,4 +1,5 @@
 export { type Encoding, encodings } from "./cryptography/encoding.ts";
+export { overlapHours } from "./cryptography/keys.ts";
 export { open, seal, sealedForms } from "./cryptography/seal.ts";
 export {
   type Cipher,
@@ -33,15 +34,14 @@ export {
   type IpnKind,
   type SettlementEntry,
   type SettlementIpn,
+  sampleSale,
   type UnsignedIpn,
 } from "./fields/columns.ts";
 export * from "./fields/commands.ts";
 export * from "./fields/fields.ts";
-export { sampleSale } from "./fields/sample.ts";
 export { toWire, type WireNames, wireNames } from "./fields/wire.ts";
 export * from "./headers.ts";
 export { canonicalJson } from "./json/canonical-json.ts";
 export { afterSpace, countKeys, endOfString, parseJson, repeatedKey } from "./json/parse-json.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./receiving/opening.ts";
 export { fromWire, type WireIpn } from "./receiving/read-wire.ts";
-export { overlapHours } from "./rotation.ts";

@@ -45,3 +45,8 @@ export function AttemptMark({ succeeded }: { readonly succeeded: boolean }) {
     <IconCircleX size={14} color="var(--bad)" aria-hidden />
   );
 }
+
+/** PREAUTH_COMPLETE is shown as PREAUTH-COMPLETE. */
+export function shownCommand(command: string): string {
+  return command.replace("_", "-");
+}

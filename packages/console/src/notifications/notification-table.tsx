@@ -1,9 +1,8 @@
 import { Link } from "wouter";
 import type { ListedNotification } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
-import { shownCommand } from "../display/command.ts";
 import { List, type ListColumn, Table } from "../display/list.tsx";
-import { notificationStates, State } from "../display/state.tsx";
+import { notificationStates, State, shownCommand } from "../display/state.tsx";
 import { shownTime, Time, useNow } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
 import { useSession } from "../session/session.ts";

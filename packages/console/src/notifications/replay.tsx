@@ -4,9 +4,9 @@ import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import type { api } from "../api/call.ts";
 import type { Redeliveries } from "../api/operations.ts";
-import { shownCommand } from "../display/command.ts";
 import { Failure } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
+import { shownCommand } from "../display/state.tsx";
 import { ComingTime, clockTime, useNow } from "../display/time.tsx";
 import { useNotificationApi } from "./search.ts";
 

@@ -9,3 +9,6 @@ export function secretKey(what: string, raw: Buffer): KeyObject {
   if (raw.length !== keyBytes) throw new TypeError(`${what} must have ${keyBytes} bytes, not ${raw.length}`);
   return createSecretKey(raw);
 }
+
+/** The time in which both versions of a rotated key are valid: unless agreed otherwise, and at most. */
+export const overlapHours = { initial: 24, max: 720 } as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { overlapHours } from "../rotation.ts";
+import { overlapHours } from "../cryptography/keys.ts";
 import {
   aids,
   cardSchemeFor,

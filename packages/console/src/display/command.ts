@@ -1,4 +1,0 @@
-/** PREAUTH_COMPLETE is shown as PREAUTH-COMPLETE. */
-export function shownCommand(command: string): string {
-  return command.replace("_", "-");
-}
