@@ -2,7 +2,7 @@ import { appendFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../../../test/support/temporary.ts";
-import { clearingSchema } from "../acquirer/iso8583/profile/clearing.ts";
+import { clearingSchema } from "../acquirer/iso8583/profile/schema.ts";
 import { ServiceError } from "../errors.ts";
 import type { FileLocks } from "../intake/folder-watch.ts";
 import type { NewEvent } from "../telemetry/events.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clearingSchema } from "../acquirer/iso8583/profile/clearing.ts";
+import { clearingSchema } from "../acquirer/iso8583/profile/schema.ts";
 import { newId } from "../ids.ts";
 import { type ClearingCandidate, judge } from "./match.ts";
 import type { ClearingLayout, ClearingLine } from "./read-file.ts";

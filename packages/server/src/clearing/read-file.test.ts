@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type ClearingProfile, clearingSchema } from "../acquirer/iso8583/profile/clearing.ts";
+import { type ClearingProfile, clearingSchema } from "../acquirer/iso8583/profile/schema.ts";
 import { type ClearingLine, readClearing, UnreadableClearing } from "./read-file.ts";
 
 const csv = {

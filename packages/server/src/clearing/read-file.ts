@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { currencyDecimals } from "@paybell/contract";
-import type { ClearingColumn, ClearingProfile } from "../acquirer/iso8583/profile/clearing.ts";
+import type { ClearingColumn, ClearingProfile } from "../acquirer/iso8583/profile/schema.ts";
 import { holdsCardNumber, maskCardNumbers } from "../guards/card-number.ts";
 import { csvRecords, piecesAndEnd, textOf, UnreadableText } from "../intake/csv.ts";
 

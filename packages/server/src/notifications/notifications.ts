@@ -8,10 +8,17 @@ import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type Re
 import { callbackUrlOf, type NotificationState, queueOf, registeredUrl } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
 import { withoutReport } from "../telemetry/events.ts";
-import { backlogOf, PullNotes } from "./backlog.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
 import { explain, type ProofSigner } from "./proof.ts";
-import { type PulledPage, type PullOptions, pullPage, requireAsCommitted, type Seal } from "./pull.ts";
+import {
+  backlogOf,
+  type PulledPage,
+  PullNotes,
+  type PullOptions,
+  pullPage,
+  requireAsCommitted,
+  type Seal,
+} from "./pull.ts";
 import { testSale } from "./sample.ts";
 import type { Held, KeyRange, NotificationKey, NotificationStatus, NotificationStore, SubjectMatch } from "./store.ts";
 import {

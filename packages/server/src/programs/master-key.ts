@@ -8,8 +8,7 @@ import { VaultTransit } from "../kms/vault-transit.ts";
 import { appendTo, byService } from "../operators/audit.ts";
 import { MasterKey, type ReSealed, resealAll } from "../partners/master-key.ts";
 import type { Database } from "../store/database/database.ts";
-import { postgresPartners } from "../store/partners/partners.ts";
-import { postgresReSeal } from "../store/partners/reseal.ts";
+import { postgresPartners, postgresReSeal } from "../store/partners/partners.ts";
 import { withExistingDatabase, withStore } from "./database.ts";
 import { unlessAborted } from "./process.ts";
 

@@ -8,7 +8,7 @@ import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import { MasterKey, resealAll } from "../partners/master-key.ts";
 import { completeTerminal } from "../partners/terminal.ts";
 import { openDatabase } from "./database/database.ts";
-import { postgresReSeal } from "./partners/reseal.ts";
+import { postgresReSeal } from "./partners/partners.ts";
 import { PostgresAcquirers } from "./registered-acquirers.ts";
 import { insertLease, insertPartner } from "./rows.fixture.ts";
 import { postgresTerminals } from "./terminals/terminals.ts";

@@ -1,14 +1,19 @@
 import { hostname } from "node:os";
-import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode } from "@opentelemetry/api";
+import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags } from "@opentelemetry/api";
 import { type ExportResult, ExportResultCode, parseTraceParent } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { detectResources, resourceAttributesEnvDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
+  BatchSpanProcessor,
   ParentBasedSampler,
+  type ReadableSpan,
   type Sampler,
   SamplingDecision,
+  type Span as SdkSpan,
+  type SpanExporter,
+  type SpanProcessor,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
@@ -18,7 +23,6 @@ import { settingsName } from "../acquirer/registered/registry.ts";
 import type { Config } from "../config/config.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { BoundedExport } from "./bounded-export.ts";
 import { TraceIds, Traces } from "./traces.ts";
 
 export interface TracingOptions {
@@ -171,4 +175,76 @@ function tracedAcquirers(acquirers: Acquirers, traces: Traces): Acquirers {
     has: (name) => acquirers.has(name),
     names: () => acquirers.names(),
   };
+}
+
+interface BoundedExportOptions {
+  readonly exporter: SpanExporter;
+  /** Maximum number of spans that wait for their export, those on the wire included. */
+  readonly spansMax: number;
+  readonly everyMs: number;
+  readonly onDropped: (spans: number, reason: "queue_full" | "not_accepted") => void;
+  /** Exports fail from now on: called once for an outage. */
+  readonly onDown: (reason: string) => void;
+  readonly onUp: () => void;
+}
+
+const batchMax = 512;
+
+/** Exports spans in batches. It never waits: beyond its bound, and in an outage, spans are dropped and counted. */
+export class BoundedExport implements SpanProcessor {
+  readonly #options: BoundedExportOptions;
+  readonly #batches: BatchSpanProcessor;
+  #waiting = 0;
+  #isDown = false;
+
+  constructor(options: BoundedExportOptions) {
+    this.#options = options;
+    const { exporter, spansMax, everyMs } = options;
+    this.#batches = new BatchSpanProcessor({
+      exporter: {
+        export: (spans, done) => {
+          exporter.export(spans, (result) => {
+            this.#ended(spans, result);
+            done(result);
+          });
+        },
+        shutdown: () => exporter.shutdown(),
+      },
+      maxQueueSize: spansMax,
+      maxExportBatchSize: Math.min(batchMax, spansMax),
+      scheduledDelayMillis: everyMs,
+    });
+  }
+
+  onStart(_span: SdkSpan, _parent: Context): void {
+    // Only ended spans are exported.
+  }
+
+  onEnd(span: ReadableSpan): void {
+    if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
+    if (this.#waiting >= this.#options.spansMax) {
+      this.#options.onDropped(1, "queue_full");
+      return;
+    }
+    this.#waiting += 1;
+    this.#batches.onEnd(span);
+  }
+
+  forceFlush(): Promise<void> {
+    return this.#batches.forceFlush();
+  }
+
+  shutdown(): Promise<void> {
+    return this.#batches.shutdown();
+  }
+
+  #ended({ length }: readonly ReadableSpan[], { code, error }: ExportResult): void {
+    this.#waiting -= length;
+    const { onDropped, onDown, onUp } = this.#options;
+    const wasDown = this.#isDown;
+    this.#isDown = code !== ExportResultCode.SUCCESS;
+    if (this.#isDown) onDropped(length, "not_accepted");
+    if (this.#isDown && !wasDown) onDown(error?.message ?? "no reason was given");
+    if (!this.#isDown && wasDown) onUp();
+  }
 }

@@ -1,5 +1,7 @@
 import { currencyDecimals, type IpnKind, type SettlementEntry, voidableCommands } from "@paybell/contract";
 import type { FieldProblem } from "../../errors.ts";
+import { holdsCardNumber } from "../../guards/card-number.ts";
+import { isSensitive } from "../../guards/sensitive-keys.ts";
 import { isUuid } from "../../ids.ts";
 import { approvedCode } from "../../response-codes.ts";
 import { amountShapeProblem } from "../amount.ts";
@@ -16,6 +18,7 @@ import {
   oneOf,
   paymentTypeRule,
   type RuleContext,
+  replaceUnsendable,
   reqIdRule,
   textProblem,
 } from "../requests/rules.ts";
@@ -246,4 +249,35 @@ function exists(text: string, gap: number): boolean {
 function daysIn(year: number, month: number): number {
   const isLeapDay = month === 2 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   return (monthDays[month - 1] ?? 0) + (isLeapDay ? 1 : 0);
+}
+
+const textCharactersMax = 4_096;
+const entriesMax = 100;
+const depthMax = 6;
+const hidden = "(holds what looks like card data)";
+
+/**
+ * A refused item as the operator may see it: complete except for card data, and bounded, because its shape was not
+ * checked.
+ */
+export function redactItem(item: unknown, depth = 0): unknown {
+  if (typeof item === "string") return redactText(item);
+  if (typeof item === "number") return holdsCardNumber(String(item)) ? hidden : item;
+  if (typeof item !== "object" || item === null) return item;
+  if (depth === depthMax) return "(nested more deeply than is kept)";
+  if (Array.isArray(item)) {
+    const kept = item.slice(0, entriesMax).map((entry: unknown) => redactItem(entry, depth + 1));
+    return item.length > entriesMax ? [...kept, `(${item.length - entriesMax} more)`] : kept;
+  }
+  const entries = Object.entries(item).slice(0, entriesMax);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [
+      redactText(name),
+      isSensitive(name, value) ? hidden : redactItem(value, depth + 1),
+    ]),
+  );
+}
+
+function redactText(text: string): string {
+  return holdsCardNumber(text) ? hidden : replaceUnsendable(text.slice(0, textCharactersMax));
 }

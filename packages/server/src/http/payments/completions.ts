@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { redactItem } from "../../commands/reports/redact-item.ts";
+import { redactItem } from "../../commands/reports/check-completion.ts";
 import { newId } from "../../ids.ts";
 import { bodyBounds } from "../../input/json.ts";
 import { reportFrame, reportSchema } from "../../input/shapes.ts";

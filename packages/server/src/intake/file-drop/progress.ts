@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access, appendFile, mkdir, readdir, readFile, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
-import { redactItem } from "../../commands/reports/redact-item.ts";
+import { redactItem } from "../../commands/reports/check-completion.ts";
 import { safeFieldName } from "../../guards/safe-text.ts";
 import { copyWithoutCardData, csvCutter, jsonCutter, withoutCardValue } from "../card-data.ts";
 import { orMissing } from "../folder-watch.ts";

@@ -3,8 +3,7 @@ import type { Clock } from "../../clock.ts";
 import type { LeaseId, PartnerId, TransactionId } from "../../ids.ts";
 import type { LeaseHolder } from "../../leases/lease.ts";
 import type { Partner } from "../../partners/partner.ts";
-import type { Completer } from "../completer.ts";
-import { resultOf } from "../result.ts";
+import { type Completer, resultOf } from "../completer.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
 import type { Reverser } from "./reverser.ts";
 

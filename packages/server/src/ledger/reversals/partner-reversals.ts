@@ -5,8 +5,7 @@ import type { LeaseId } from "../../ids.ts";
 import type { LeaseHolder } from "../../leases/lease.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { approvedCode, malfunctionCode } from "../../response-codes.ts";
-import type { Completer } from "../completer.ts";
-import { resultOf, reversalResult } from "../result.ts";
+import { type Completer, resultOf, reversalResult } from "../completer.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
 

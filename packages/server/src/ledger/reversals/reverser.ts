@@ -12,11 +12,10 @@ import { reportedLateAfterTries, reversalStateAfter } from "../../commands/rever
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import { unknownCode } from "../../response-codes.ts";
 import type { NewEvent } from "../../telemetry/events.ts";
-import { type Completer, eventOf } from "../completer.ts";
+import { type Completer, eventOf, reversalResult } from "../completer.ts";
 import { backoffMs, DueWork } from "../due-work.ts";
 import { headerOf, referable, referenceTo } from "../exchange/acquirer-message.ts";
 import type { CardVault } from "../exchange/card-vault.ts";
-import { reversalResult } from "../result.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
 
 /** Running Reversals: one per transaction, until the acquirer has answered it. */

@@ -4,8 +4,8 @@ import type { AcquirerAnswer, BatchTotals, UnmatchedAnswer } from "../../acquire
 import { approvedCode } from "../../response-codes.ts";
 import type { Completer } from "../completer.ts";
 import { backoffMs } from "../due-work.ts";
+import { countedByEach, settlementOf } from "../exchange/acquirer-message.ts";
 import type { Transaction, TransactionStore } from "../store.ts";
-import { countedByEach, settlementOf } from "./messages.ts";
 import type { DueSettlement, SentSettlement, SettlementStore } from "./store.ts";
 
 /** An hour. */

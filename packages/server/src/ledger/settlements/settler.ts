@@ -12,10 +12,10 @@ import { completeSystemCommand } from "../../commands/system.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import { approvedCode, duplicateCode, malfunctionCode, totalsDifferCode } from "../../response-codes.ts";
 import { backoffMs, DueWork } from "../due-work.ts";
+import { countedByEach, settlementOf, uploadOf } from "../exchange/acquirer-message.ts";
 import type { CardVault } from "../exchange/card-vault.ts";
 import type { Transaction } from "../store.ts";
 import { LateAnswers, type LateAnswersParts } from "./late-answers.ts";
-import { countedByEach, settlementOf, uploadOf } from "./messages.ts";
 import type { DueSettlement, MessageNumbers } from "./store.ts";
 
 export interface SettlerParts extends LateAnswersParts {

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { clearingSchema } from "../../acquirer/iso8583/profile/clearing.ts";
+import { clearingSchema } from "../../acquirer/iso8583/profile/schema.ts";
 import { Clearing } from "../../clearing/clearing.ts";
 import type { ClearingLine } from "../../clearing/read-file.ts";
 import type { ClearingStore } from "../../clearing/store.ts";

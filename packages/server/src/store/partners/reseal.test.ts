@@ -2,11 +2,9 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { PartnerId } from "../../ids.ts";
-import type { ReSealStore } from "../../partners/master-key.ts";
-import { keptKey, MasterKey, requireFittingMasterKey, resealAll } from "../../partners/master-key.ts";
-import { postgresPartners } from "./partners.ts";
+import { keptKey, MasterKey, type ReSealStore, requireFittingMasterKey, resealAll } from "../../partners/master-key.ts";
+import { postgresPartners, postgresReSeal } from "./partners.ts";
 import { openRegistry, sampleInput } from "./registry.fixture.ts";
-import { postgresReSeal } from "./reseal.ts";
 
 const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
 const before = new MasterKey(oldRaw);

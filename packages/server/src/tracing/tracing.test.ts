@@ -2,7 +2,7 @@ import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterEach, expect, test } from "vitest";
-import { BoundedExport } from "./bounded-export.ts";
+import { BoundedExport } from "./tracing.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
