@@ -11,8 +11,14 @@ import {
   partnerRules,
   type ServiceConnectionSettings,
 } from "./connect.ts";
-import { type Connection, ConnectionPool, WriteForbidden } from "./connection.ts";
-import { answerBytesKept, type CallbackResponse, HttpExchange } from "./exchange.ts";
+import {
+  answerBytesKept,
+  type CallbackResponse,
+  type Connection,
+  ConnectionPool,
+  HttpExchange,
+  WriteForbidden,
+} from "./connection.ts";
 import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
 import { callingContext } from "./tls.ts";
 

@@ -5,7 +5,7 @@ import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, type PartnerRoutes, responses } from "../operation.ts";
 import { limit, noSuch, ofPartner, partnerIdText, requireId } from "../parameters.ts";
 import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
-import { reasonForPartner } from "./partner-attempts.ts";
+import { reasonForPartner } from "./notifications.ts";
 
 const ownOperation = operations("Notifications");
 const operation = operations("Deliveries");

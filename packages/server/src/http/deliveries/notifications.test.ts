@@ -2,8 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ServiceError } from "../../errors.ts";
 import type { NotificationDetail, NotificationSummary } from "../../notifications/view.ts";
 import { apiKey, HttpTestService, otherApiKey } from "../service.fixture.ts";
-import { detailSchema, pulledSchema, searchSchema } from "./notifications.ts";
-import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
+import {
+  asItsPartnerSees,
+  detailSchema,
+  pulledSchema,
+  reasonsOfPartner,
+  searchSchema,
+  summaryForPartner,
+} from "./notifications.ts";
 import { redeliveredSchema, redeliveryAnswer } from "./redeliveries.ts";
 
 let service: HttpTestService;

@@ -9,8 +9,7 @@ import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, type PartnerRoutes, responses } from "../operation.ts";
 import { partnerParams, requirePartner } from "../parameters.ts";
 import { partnerReads, viewer } from "../policy.ts";
-import { because } from "./notifications.ts";
-import { reasonForPartner } from "./partner-attempts.ts";
+import { because, reasonForPartner } from "./notifications.ts";
 
 const time = z.iso.datetime();
 const ms = z.number().nullable();

@@ -5,8 +5,14 @@ import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, type PartnerRoutes, responses } from "../operation.ts";
 import { moment, ofPartner, partnerIdText, partnerParams, requirePartner } from "../parameters.ts";
 import { operator, partnerManages, partnerReads, viewer } from "../policy.ts";
-import { ownParams, params, requireNotificationId, summarySchema } from "./notifications.ts";
-import { reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
+import {
+  ownParams,
+  params,
+  reasonsOfPartner,
+  requireNotificationId,
+  summaryForPartner,
+  summarySchema,
+} from "./notifications.ts";
 
 const operation = operations("Deliveries");
 const ownOperation = operations("Notifications");
