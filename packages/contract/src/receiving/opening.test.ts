@@ -97,7 +97,7 @@ describe("a notification", () => {
   test("may contain white space and escapes", () => {
     const { data } = JSON.parse(posted(signed("card")));
     const escaped = [...data].map((one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
-    for (const body of [`{ "data" : "${data}" }\n`, `{"d\\u0061ta":"${escaped}"}`]) {
+    for (const body of [`{ "data" : "${data}" }\n`, `{"data":"${escaped}"}`, `{"d\\u0061ta":"${escaped}"}`]) {
       expect(openAndVerify(body, opening()).ipn.id).toBe("tx-1");
     }
   });

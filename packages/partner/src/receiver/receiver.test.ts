@@ -53,7 +53,8 @@ describe("an authentic IPN", () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
     const capitals = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]));
-    const bodies = [body, Buffer.from(body), new TextEncoder().encode(body)];
+    const encode = (text: string) => new TextEncoder().encode(text);
+    const bodies = [body, Buffer.from(body), encode(body), encode(`more ${body}`).subarray(5)];
     for (const raw of bodies) {
       for (const given of [headers, capitals, new Headers(headers)]) {
         expect(receiver(options).open(raw, given).kind).toBe("card");

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import { type RestoreStore, Restores } from "./restores.ts";
@@ -14,6 +15,7 @@ test("the report has the commands that the last restore holds, until they are re
     shares: async () => [],
     commands: async (name) => (name === "the last" ? [command] : []),
     release: async (name) => {
+      await setImmediate();
       if (name === "the last") releasedAtMs = 1;
     },
   };

@@ -174,14 +174,15 @@ test.each([
   const happened = Promise.withResolvers<string>();
   const facts = { kind: "card", command: "VOID", fields: {} } as const;
   const of = { partnerId: partner.id, id: newId<"transaction">(), notificationId: newId<"notification">() };
-  const report = { ...of, identity: "v", originalExternalId: "7", callBackUrl: null, facts, batchId: null, ageMs };
+  const report = { ...of, identity: "7", originalExternalId: "7", callBackUrl: null, facts, batchId: null, ageMs };
   const due = [report];
   const waiting = new WaitingReports({
     waiting: {
       claimDue: async () => due.splice(0),
       postpone: async (_, delayMs) => happened.resolve(`looks again in ${delayMs} ms`),
     },
-    transactions: { findReported: async () => new Map() },
+    // The report itself is no original of its own.
+    transactions: { findReported: async () => new Map([["7", {} as never]]) },
     completions: { release: async () => void happened.resolve("is notified without it") },
     directory: { find: async () => partner },
     notifier: { notify: () => undefined },

@@ -163,11 +163,12 @@ const ownerUrl = () => database.url;
 const serviceUrl = () => database.serviceUrl;
 
 test("a service's role reads and writes rows, and changes neither the schema nor the audit", async () => {
-  expect(await prepareSchema({ databaseUrl: serviceUrl(), ownerUrl: ownerUrl() })).toEqual([]);
-  expect(await prepareSchema({ databaseUrl: serviceUrl() })).toEqual([]);
+  expect(await prepareSchema({ databaseUrl: serviceUrl(), ownerUrl: ownerUrl(), auditDays: 91 })).toEqual([]);
+  expect(await prepareSchema({ databaseUrl: serviceUrl(), auditDays: 90 })).toEqual([]);
   await withAdmin(serviceUrl(), async (service) => {
     await service.query("DELETE FROM partners");
     await service.query("SELECT seq FROM audit");
+    expect((await service.query("SELECT days FROM audit_start")).rows).toEqual([{ days: 91 }]);
     for (const statement of [
       "CREATE TABLE mine ()",
       "ALTER TABLE audit DISABLE TRIGGER ALL",
