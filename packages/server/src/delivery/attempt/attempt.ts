@@ -132,8 +132,11 @@ async function tryOnce(
   const keyId = partner.keys.encryption.id;
   let originalReqId: string | undefined;
   try {
-    originalReqId = await originalReqIdFor(partner, delivery, parts.reqIdOf);
-    await parts.seals.spend(partner.id, keyId);
+    // Without a wait each attempt is sealed as it begins: its duration is without the sealing of those beside it.
+    const reading = originalReqIdFor(partner, delivery, parts.reqIdOf);
+    if (reading !== undefined) originalReqId = await reading;
+    const taken = parts.seals.spend(partner.id, keyId);
+    if (taken !== undefined) await taken;
   } catch (error) {
     if (error instanceof KeyExhausted) return refused("key_exhausted", error.message);
     if (error instanceof KeyMissing) throw error;
