@@ -119,6 +119,30 @@ test("its end is written to the transaction, and names the partner's REVERSAL th
   expect(await taken(id)).toMatchObject({ lastCode: "12", tries: 3 });
 });
 
+/** A Void that timed out: it holds its Sale until its Reversal has ended. */
+async function voidInDoubt() {
+  const sale = sampleInit(partnerId, leaseId);
+  const voiding = { ...sampleInit(partnerId, leaseId), command: "VOID" as const, originalId: sale.id };
+  await transactions.begin(sale);
+  await transactions.begin(voiding);
+  const result = {
+    partnerId,
+    id: voiding.id,
+    leaseId,
+    state: "ERROR",
+    facts: sampleFacts(),
+    notification: null,
+  } as const;
+  const reversal = { tid: voiding.tid, requestedBy: null };
+  await completions.complete({ ...result, original: { id: sale.id, becomes: "in_doubt" }, reversal, batch: null });
+  return { sale, voiding };
+}
+
+async function rowOf(id: TransactionId) {
+  const text = "SELECT state, reversal_state, successor_command, successor_state FROM transactions WHERE id = $1";
+  return (await connections.pool.query(text, [id])).rows[0];
+}
+
 const park = { state: "PARKED", responseCode: "12" } as const;
 const undo = { state: "DONE", responseCode: "00" } as const;
 const inDoubt = { successor_command: "VOID", successor_state: "in_doubt" };
@@ -149,35 +173,34 @@ test.each([
     successor_command: successor,
     successor_state: state,
   });
-  const sale = sampleInit(partnerId, leaseId);
-  const voiding = { ...sampleInit(partnerId, leaseId), command: "VOID" as const, originalId: sale.id };
-  await transactions.begin(sale);
-  await transactions.begin(voiding);
-  const result = {
-    partnerId,
-    id: voiding.id,
-    leaseId,
-    state: "ERROR",
-    facts: sampleFacts(),
-    notification: null,
-  } as const;
-  const reversal = { tid: voiding.tid, requestedBy: null };
-  await completions.complete({ ...result, original: { id: sale.id, becomes: "in_doubt" }, reversal, batch: null });
+  const { sale, voiding } = await voidInDoubt();
   const hold = `UPDATE transactions SET successor_id = $2, successor_command = $3, successor_state = 'in_flight'
     WHERE id = $1`;
   await connections.pool.query(hold, [voiding.id, newId(), "REVERSAL"]);
-  const rowOf = async (id: TransactionId) =>
-    (
-      await connections.pool.query(
-        "SELECT state, reversal_state, successor_command, successor_state FROM transactions WHERE id = $1",
-        [id],
-      )
-    ).rows[0];
   for (const early of [reversals.resolve, reversals.letStand]) expect(await early(partnerId, voiding.id)).toBe(false);
   await reversals.end((await taken(voiding.id)) ?? fail(), end);
   if (decide !== undefined) expect(await decide(partnerId, voiding.id)).toBe(true);
   expect(await rowOf(voiding.id)).toEqual({ ...becomes, ...of(held && "REVERSAL", held) });
   expect(await rowOf(sale.id)).toMatchObject(holds);
+});
+
+test.each([
+  ["its approval comes late", (id: TransactionId) => reversals.repeat(partnerId, id)],
+  ["the operator sends it again", (id: TransactionId) => reversals.retry(partnerId, id, "DONE")],
+])("a Void that was reversed holds its original again if %s, unless another holds it by then", async (_, again) => {
+  const { sale, voiding } = await voidInDoubt();
+  const undone = async () => reversals.end((await taken(voiding.id)) ?? fail(), undo);
+  await undone();
+  await again(voiding.id);
+  expect(await rowOf(sale.id)).toMatchObject(inDoubt);
+  await undone();
+  expect(await rowOf(sale.id)).toMatchObject(free);
+  const second = { ...sampleInit(partnerId, leaseId), command: "VOID" as const, originalId: sale.id };
+  await transactions.begin(second);
+  await again(voiding.id);
+  expect(await rowOf(sale.id)).toMatchObject({ ...inDoubt, successor_state: "in_flight" });
+  await undone();
+  expect(await rowOf(sale.id)).toMatchObject({ ...inDoubt, successor_state: "in_flight" });
 });
 
 test("what stands is not reversed again, and who else holds it holds it still", async () => {

@@ -95,12 +95,21 @@ const queue = prepared(`
     tries = ${requestedAgain}, requested_by = excluded.requested_by
   WHERE r.state <> 'PENDING' OR r.requested_by IS DISTINCT FROM excluded.requested_by`);
 
+// A Void or Complete that had been reversed may have taken effect after all: nothing else may begin on its original until
+// that is known, unless something has meanwhile.
+const heldAgain = `
+  held AS (
+    UPDATE transactions o SET successor_id = t.id, successor_command = t.command, successor_state = 'in_doubt'
+    FROM again a JOIN transactions t ON t.partner_id = a.partner_id AND t.id = a.transaction_id
+    WHERE t.command IN ('VOID', 'PREAUTH_COMPLETE') AND o.partner_id = t.partner_id AND o.id = t.original_id
+      AND o.successor_id IS NULL)`;
+
 // The original was sent, or answered, after its Reversal was queued: it may be charged now.
 const repeat = prepared(`
   WITH again AS (
     UPDATE reversals r SET state = 'PENDING', due_at = now(), tries = ${requestedAgain}, left_by = now()
     WHERE partner_id = $1 AND transaction_id = $2 AND state <> 'STANDS'
-    RETURNING partner_id, transaction_id)
+    RETURNING partner_id, transaction_id),${heldAgain}
   UPDATE transactions t SET reversal_state = 'pending'
   FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`);
 
@@ -111,7 +120,7 @@ const retry = prepared(`
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET reversal_state = 'pending'
-    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id)
+    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id),${heldAgain}
   SELECT FROM again`);
 
 // Every unanswered command has a Reversal, once its instance or another one has ended it. Days after that is done, an
