@@ -245,11 +245,16 @@ describe("a change by another instance between the look and the lock", () => {
       outcome: "refused",
       refusal: { code: "batch_currency" },
     });
-    for (const [state, outcome] of [
-      ["SUCCESS", "refused"],
-      ["ERROR", "begun"],
+    const reverses = `INSERT INTO reversals (partner_id, transaction_id, tid, state) VALUES ($1, $2, $3, $4)
+      ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = excluded.state`;
+    for (const [state, reversal, outcome] of [
+      ["SUCCESS", undefined, "refused"],
+      ["ERROR", "PENDING", "refused"],
+      ["ERROR", "PARKED", "refused"],
+      ["ERROR", "DONE", "begun"],
     ] as const) {
       await connections.pool.query("UPDATE transactions SET state = $2 WHERE id = $1", [id, state]);
+      if (reversal !== undefined) await connections.pool.query(reverses, [partnerId, id, tid, reversal]);
       expect((await dollars()).outcome).toBe(outcome);
     }
     expect(await store.begin(init(tid))).toMatchObject({ outcome: "refused", refusal: { code: "batch_currency" } });
