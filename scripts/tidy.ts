@@ -1,20 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
+import { parseSync, Visitor } from "rolldown/utils";
 import { analyse } from "scslre";
-import { isRegularExpressionLiteral } from "typescript/unstable/ast";
 import { type Block, blocksOf, generatedPart, walkthroughs } from "./sources/blocks.ts";
 import { isTest, isTypeScript, listTree } from "./sources/files.ts";
-import { lineOf, nodesOf, type Source, withSources } from "./sources/program.ts";
 
 // The rules of style that neither the formatter nor the linter knows: those of code, then those of documents.
 
-/** The project as the rules see it: paths from its root, with `/`, and what is written there. */
+/** The project as the rules see it: paths from its root, with `/`, and the texts of sources, documents and settings. */
 interface Project {
   readonly files: readonly string[];
   readonly folders: readonly string[];
-  /** Every TypeScript file, parsed. */
-  readonly sources: readonly Source[];
-  /** Every other text: documents, settings, migrations, scripts of the shell. */
   readonly texts: readonly Text[];
 }
 
@@ -31,78 +27,40 @@ interface Violation {
   readonly forbidden: string;
 }
 
-/** One rule of style. `check` gives every place that breaks it. */
-interface StyleRule {
-  readonly rule: string;
-  readonly remedy: string;
-  check(project: Project): Violation[];
-}
-
 const namelessFolders = new Set(["util", "utils", "common", "helper", "helpers", "lib", "libs", "misc", "shared"]);
 // The third word is also ISO 4217's "no currency": it counts as a mark only in a comment.
 const mark = /\b(?:TO(?:DO)|FIX(?:ME))\b|(?:\/\/|^\s*\*).*\bX{3}\b/;
 const leftOut = /\b(?:test|it|describe)\b[^"'`]*\.(?:skip|skipIf|runIf|todo|fails)\b|\bskip\(\)/;
 const comment = /^\s*(?:\/\/|\*\/|\/\*)/;
 
-const codeRules: readonly StyleRule[] = [
-  {
-    rule: "a folder is a noun of the domain",
-    remedy: "Name the folder for what it holds, or put each file where it is used",
-    check: ({ folders }) =>
-      folders
-        .filter((folder) => namelessFolders.has(folder.split("/").at(-1) ?? ""))
-        .map((folder) => ({ file: folder, line: 1, forbidden: "this folder's name says nothing" })),
-  },
-  {
-    rule: "what is committed is finished",
-    remedy: "Do it now, or say in the documents what is not there",
-    check: ({ sources, texts }) =>
-      [...sources, ...texts].flatMap((text) =>
-        linesWhere(text, "this line puts something off", (line) => mark.test(line)),
-      ),
-  },
-  {
-    rule: "no test is left out without a reason",
-    remedy: "Say why in a comment on the line or the one above it, or in skip()'s argument",
-    check: ({ sources }) =>
-      sources
-        .filter(({ path }) => isTest(path))
-        .flatMap((text) =>
-          linesWhere(
-            text,
-            "this test is left out, and nothing says why",
-            (line, above) => leftOut.test(line) && !/\/\/\s*\S/.test(line) && !comment.test(above),
-          ),
-        ),
-  },
-  {
-    rule: "no regular expression takes more than linear time, whatever it is given",
-    remedy: "Bound what repeats, begin where the run begins, or read the text without one",
-    check: ({ sources }) => sources.filter(({ path }) => path.startsWith("packages/") && !isTest(path)).flatMap(slow),
-  },
-];
-
-function linesWhere(
-  { path, text }: Text,
-  forbidden: string,
-  breaks: (line: string, above: string) => boolean,
-): Violation[] {
-  const lines = text.split("\n");
-  return lines.flatMap((line, at) =>
-    breaks(line, lines[at - 1] ?? "") ? [{ file: path, line: at + 1, forbidden }] : [],
-  );
+/** @param breaks is given a line and the one above it */
+function linesWhere(texts: readonly Text[], forbidden: string, breaks: (line: string, above: string) => boolean) {
+  return texts.flatMap(({ path, text }) => {
+    const lines = text.split("\n");
+    return lines.flatMap((line, at) =>
+      breaks(line, lines[at - 1] ?? "") ? [{ file: path, line: at + 1, forbidden }] : [],
+    );
+  });
 }
 
-function slow(source: Source): Violation[] {
-  return [...nodesOf(source.tree)].filter(isRegularExpressionLiteral).flatMap((node) => {
-    const end = node.text.lastIndexOf("/");
-    const { reports } = analyse({ source: node.text.slice(1, end), flags: node.text.slice(end + 1) });
-    const [worst] = reports.toSorted((a, b) => Number(b.exponential) - Number(a.exponential));
-    if (worst === undefined) return [];
-    const time = worst.exponential ? "exponential" : "polynomial";
-    const forbidden = `${node.text} takes ${time} time on many of ${worst.character.literal.source}`;
-    return [{ file: source.path, line: lineOf(source, node), forbidden }];
+function slow({ path, text }: Text): Violation[] {
+  const found: Violation[] = [];
+  const { program, errors } = parseSync(path, text);
+  if (errors[0] !== undefined) throw new Error(`${path}: ${errors[0].message}`);
+  const visitor = new Visitor({
+    Literal(node) {
+      if (!("regex" in node)) return;
+      const { pattern, flags } = node.regex;
+      const { reports } = analyse({ source: pattern, flags });
+      const [worst] = reports.toSorted((a, b) => Number(b.exponential) - Number(a.exponential));
+      if (worst === undefined) return;
+      const time = worst.exponential ? "exponential" : "polynomial";
+      const forbidden = `/${pattern}/${flags} takes ${time} time on many of ${worst.character.literal.source}`;
+      found.push({ file: path, line: text.slice(0, node.start).split("\n").length, forbidden });
+    },
   });
+  visitor.visit(program);
+  return found;
 }
 
 const decision = /^docs\/decisions\/(?!README\.md$)[\w-]+\.md$/;
@@ -113,29 +71,6 @@ const aboutCode = /^(?:CONTRIBUTING|ARCHITECTURE)\.md$|^docs\/(?:internals|decis
 const namedFile = /`(?:…\/)?((?:[\w.-]+\/)*[\w.-]+\.(?:ts|sql|md|js))`/g;
 /** The number that the next migration has. */
 const placeholder = /NNNN/;
-
-const documentRules: readonly StyleRule[] = [
-  {
-    rule: "each decision has a date and a status",
-    remedy: 'After the heading, write "Date: YYYY-MM-DD" and "Status: accepted", or "proposed", on two lines',
-    check: ({ texts }) =>
-      texts
-        .filter(({ path, text }) => decision.test(path) && !beginning.test(text))
-        .map(({ path }) => ({ file: path, line: 1, forbidden: "this record does not begin with them" })),
-  },
-  {
-    rule: "every file that a document about the code names exists",
-    remedy: "Name the file as it is called now, from any of its folders on",
-    check: (project) =>
-      project.texts.filter(({ path }) => aboutCode.test(path)).flatMap((document) => missing(document, project)),
-  },
-  {
-    rule: "every block of a document is run, compiled or compared, or says why it is not",
-    remedy: "Mark it on the line above as docs/internals/testing.md says, with `<!-- run -->` at best",
-    check: (project) =>
-      project.texts.filter(({ path }) => path.endsWith(".md")).flatMap((document) => unheld(document, project)),
-  },
-];
 
 function missing(document: Text, { files }: Project): Violation[] {
   return document.text.split("\n").flatMap((line, index) =>
@@ -201,52 +136,60 @@ function isWalkthrough(_: string, { path }: Text): boolean {
 }
 
 /** The test reads the document by its name. */
-function isNamedIn(test: string, { path }: Text, { sources }: Project): boolean {
-  return sources.some((source) => source.path === test && source.text.includes(posix.basename(path, ".md")));
+function isNamedIn(test: string, { path }: Text, { texts }: Project): boolean {
+  return texts.some((one) => one.path === test && one.text.includes(posix.basename(path, ".md")));
 }
 
-export const rules: readonly StyleRule[] = [...codeRules, ...documentRules];
+/** By rule, and what to do: every place that breaks it. */
+export const rules: Readonly<Record<string, (project: Project) => Violation[]>> = {
+  "A folder is a noun of the domain: name it for what it holds, or put each file where it is used": ({ folders }) =>
+    folders
+      .filter((folder) => namelessFolders.has(posix.basename(folder)))
+      .map((folder) => ({ file: folder, line: 1, forbidden: "this folder's name says nothing" })),
+  "What is committed is finished: do it now, or say in the documents what is not there": ({ texts }) =>
+    linesWhere(texts, "this line puts something off", (line) => mark.test(line)),
+  "No test is left out without a reason: say why on the line or the one above it, or in skip()'s argument": (project) =>
+    linesWhere(
+      project.texts.filter(({ path }) => isTypeScript(path) && isTest(path)),
+      "this test is left out, and nothing says why",
+      (line, above) => leftOut.test(line) && !/\/\/\s*\S/.test(line) && !comment.test(above),
+    ),
+  "A regular expression takes linear time, whatever it is given: bound what repeats, or do without it": ({ texts }) =>
+    texts.filter(({ path }) => path.startsWith("packages/") && isTypeScript(path) && !isTest(path)).flatMap(slow),
+  'A decision begins with "Date: YYYY-MM-DD" and "Status: accepted", or "proposed", on two lines': ({ texts }) =>
+    texts
+      .filter(({ path, text }) => decision.test(path) && !beginning.test(text))
+      .map(({ path }) => ({ file: path, line: 1, forbidden: "this record does not begin with them" })),
+  "Every file that a document about the code names exists: name it as it is called now, from any folder on": (
+    project,
+  ) => project.texts.filter(({ path }) => aboutCode.test(path)).flatMap((document) => missing(document, project)),
+  "Every block is run, compiled or compared, or says why not: mark it as docs/internals/testing.md says": (project) =>
+    project.texts.filter(({ path }) => path.endsWith(".md")).flatMap((document) => unheld(document, project)),
+};
 
-const texts = /\.(?:md|sql|json|jsonc|ya?ml|sh|js|mjs|cjs|css|html)$|(?:^|\/)(?:\.npmrc|\.ci\/run)$/;
+const read = /\.(?:md|sql|json|jsonc|ya?ml|sh|js|mjs|cjs|css|html|tsx?)$|(?:^|\/)(?:\.npmrc|\.ci\/run)$/;
 
-/** The number of files that were read, and the findings. A check that read nothing has failed. */
-export interface TidyReport {
-  readonly read: { readonly sources: number; readonly texts: number; readonly documents: number };
-  readonly findings: readonly (Violation & Pick<StyleRule, "rule" | "remedy">)[];
-}
-
-/** Checks every file below `root` against the rules of style. */
-export function checkTidiness(root: string): TidyReport {
+/** The number of files that were read, and a line for each finding. A check that read nothing has failed. */
+export function checkTidiness(root: string): {
+  readonly read: readonly number[];
+  readonly findings: readonly string[];
+} {
   const { files, folders } = listTree(root);
-  const read = files
-    .filter((path) => texts.test(path))
+  const texts = files
+    .filter((path) => read.test(path))
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
-  return withSources(root, files.filter(isTypeScript), (sources) => {
-    const project = { files, folders, sources, texts: read };
-    const findings = rules.flatMap(({ rule, remedy, check }) =>
-      check(project).map((place) => ({ ...place, rule, remedy })),
-    );
-    const documents = read.filter(({ path }) => path.endsWith(".md")).length;
-    return { read: { sources: sources.length, texts: read.length, documents }, findings };
-  });
-}
-
-export function passes({ read, findings }: TidyReport): boolean {
-  return findings.length === 0 && Object.values(read).every((count) => count > 0);
-}
-
-/** The report as text: a line for each finding, then one line that says how much was read. */
-export function describe({ read, findings }: TidyReport): string {
-  const lines = findings
-    .toSorted((a, b) => a.file.localeCompare(b.file) || a.line - b.line)
-    .map(({ file, line, rule, forbidden, remedy }) => `${file}:${line}: ${forbidden}. Rule: ${rule}. ${remedy}.`);
-  const counts = Object.entries(read).map(([what, count]) => `${count} ${what}`);
-  return [...lines, `tidy: read ${counts.join(", ")}; ${findings.length} findings`, ""].join("\n");
+  const findings = Object.entries(rules).flatMap(([rule, check]) =>
+    check({ files, folders, texts }).map(({ file, line, forbidden }) => `${file}:${line}: ${forbidden}. ${rule}.`),
+  );
+  const count = (kind: RegExp) => texts.filter(({ path }) => kind.test(path)).length;
+  return { read: [count(/\.tsx?$/), count(/\.md$/), count(/\.ya?ml$/)], findings: findings.sort() };
 }
 
 // `node scripts/tidy.ts [root]`
 if (import.meta.main) {
-  const report = checkTidiness(process.argv[2] ?? process.cwd());
-  process.stdout.write(describe(report));
-  process.exitCode = passes(report) ? 0 : 1;
+  const { read, findings } = checkTidiness(process.argv[2] ?? process.cwd());
+  const [sources, documents] = read;
+  const summary = `tidy: read ${sources} sources, ${documents} documents; ${findings.length} findings`;
+  process.stdout.write(`${[...findings, summary].join("\n")}\n`);
+  process.exitCode = findings.length === 0 && !read.includes(0) ? 0 : 1;
 }

@@ -1,9 +1,10 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Node } from "typescript/unstable/ast";
+import { API } from "typescript/unstable/sync";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { entryPaths, listPackages, type Package } from "../../scripts/build/packages.ts";
 import { requireOneVersion } from "../../scripts/pack.ts";
-import { nodesOf, withSources } from "../../scripts/sources/program.ts";
 import { needs, pathOf } from "../support/programs.ts";
 import { findNodes, runsOn } from "./nodes.ts";
 import { importedPackages, installAll, type Packed, packAll, repository, run } from "./project.ts";
@@ -85,15 +86,27 @@ test.each(["contract", "partner"])("ships types of %s whose documentation editor
   const one = packed.find((candidate) => candidate.package.folder === folder);
   const types = (one?.files ?? []).filter((file) => file.endsWith(".d.ts"));
   const installed = join(project, "node_modules/@paybell", folder);
-  withSources(installed, types, (sources) => {
-    for (const { path, text, tree } of sources) {
-      const found = new Set([...nodesOf(tree)].flatMap((node) => node.jsDoc ?? []).map(({ pos }) => pos));
+  const config = join(project, `tsconfig.${folder}.json`);
+  const files = types.map((path) => join(installed, path));
+  writeFileSync(config, JSON.stringify({ compilerOptions: { noLib: true, noResolve: true, types: [] }, files }));
+  const api = new API({ cwd: project });
+  try {
+    const program = api.updateSnapshot({ openProjects: [config] }).getProject(config)?.program;
+    for (const path of files) {
+      const found = new Set<number>();
+      const visit = (node: Node) => {
+        for (const { pos } of node.jsDoc ?? []) found.add(pos);
+        node.forEachChild(visit);
+      };
+      program?.getSourceFile(path)?.forEachChild(visit);
       // TypeScript attaches no documentation to the members of a union; theirs is for readers of the file.
-      const written = text.match(/\/\*\*(?:(?!\*\/).)*\*\/(?!\|?")/gs) ?? [];
+      const written = readFileSync(path, "utf8").match(/\/\*\*(?:(?!\*\/).)*\*\/(?!\|?")/gs) ?? [];
       expect(found.size, path).toBe(written.length);
     }
-    expect(sources.map(({ path }) => path)).toContain("dist/index.d.ts");
-  });
+  } finally {
+    api.close();
+  }
+  expect(types).toContain("dist/index.d.ts");
 });
 
 describe("the package that a partner gets", () => {

@@ -4,16 +4,9 @@ import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import {
-  isCallExpression,
-  isExportDeclaration,
-  isImportDeclaration,
-  type Node,
-  SyntaxKind,
-} from "typescript/unstable/ast";
+import { parseSync } from "rolldown/utils";
 import { inject } from "vitest";
 import { listPackages, type Package } from "../../scripts/build/packages.ts";
-import { isPlainText, nodesOf, withSources } from "../../scripts/sources/program.ts";
 import { withAdmin } from "../support/database.ts";
 
 export const repository = join(import.meta.dirname, "../..");
@@ -89,18 +82,21 @@ export async function installAll(packed: readonly Packed[]): Promise<string> {
 export function importedPackages(directory: string, one: Packed): Set<string> {
   // Browsers load the scripts of the guides, whose modules are all in them.
   const files = one.files.filter((path) => /^dist\/(?!guides\/).*\.js$/.test(path));
-  const specifiers = withSources(join(directory, one.package.folder), files, (sources) =>
-    sources.flatMap(({ tree }) => [...nodesOf(tree)].flatMap(importedBy)),
-  );
+  const specifiers = files.flatMap((path) => importedBy(join(directory, one.package.folder, path)));
   const others = specifiers.filter((specifier) => !specifier.startsWith(".") && !isBuiltin(specifier));
   return new Set(others.map((specifier) => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")));
 }
 
-function importedBy(node: Node): string[] {
-  const isImport = isImportDeclaration(node) || isExportDeclaration(node);
-  const isCall = isCallExpression(node) && node.expression.kind === SyntaxKind.ImportKeyword;
-  const module = isImport ? node.moduleSpecifier : isCall ? node.arguments[0] : undefined;
-  return module !== undefined && isPlainText(module) ? [module.text] : [];
+function importedBy(path: string): readonly string[] {
+  const text = readFileSync(path, "utf8");
+  const { errors, module } = parseSync(path, text);
+  if (errors[0] !== undefined) throw new Error(`${path}: ${errors[0].message}`);
+  const dynamic = module.dynamicImports.map(({ moduleRequest: { start, end } }) => text.slice(start, end));
+  return [
+    ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
+    ...module.staticExports.flatMap(({ entries }) => entries.map(({ moduleRequest }) => moduleRequest?.value)),
+    ...dynamic.map((source) => /^["'`]([^$]*)["'`]$/.exec(source)?.[1]),
+  ].filter((specifier) => specifier !== undefined);
 }
 
 function standsAlone(one: Packed): boolean {
