@@ -112,14 +112,21 @@ test.each([
 
 test("a settlement without an answer is listed, and aborted with a reason: its batch is open again", async () => {
   const tid = "T8000003";
+  const doubted = await parked(tid);
   const { body: sold } = await partner.run(sale({ tid }));
   const silent = service.acquirer.behave(({ command }) => (command === "SETTLEMENT" ? { answers: "lost" } : undefined));
   const settlement = { command: "SETTLEMENT", reqId: randomUUID(), tid, mid: sold["mid"] };
   const { body } = await partner.run(settlement, { prefer: "respond-async" });
   const id = String(body["id"]);
   expect((await itemsOf(`settlements?partner=${partner.id}`)).map((one) => one["id"])).toEqual([id]);
+  const isSent = async () => (await get(`settlements/${id}`))["state"] === "sending" || undefined;
+  await eventually("its totals to be sent", isSent);
+  const resolve = () =>
+    service.operator("POST", `/operator/v1/reversals/${doubted}/resolve`, { reason: "nothing is charged" });
+  expect(await resolve()).toMatchObject({ status: 409, body: { code: "settlement_in_progress" } });
   const abort = () => service.operator("POST", `/operator/v1/settlements/${id}/abort`, { reason: "not at the bank" });
   expect(await abort()).toMatchObject({ status: 200, body: { id, state: "ERROR", isoResponseCode: "96" } });
+  expect(await resolve()).toMatchObject({ status: 200, body: { state: "DONE" } });
   silent();
   expect(await abort()).toMatchObject({ status: 404 });
   expect(await get(`settlements/${id}`)).toMatchObject({ state: "refused", isoResponseCode: "96", dueAt: null });

@@ -2,6 +2,7 @@ import { currencyDecimals } from "@paybell/contract";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import { acquirerNameRule, isAcquirerName, settingsName } from "../acquirer/registered/registry.ts";
 import { minorOf } from "../commands/amount.ts";
+import { refusalError, settlementInProgress } from "../commands/original.ts";
 import { cardNumberProblem } from "../commands/requests/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
@@ -163,7 +164,8 @@ export class MoneyOperations {
       throw badFields([{ field: "reason", code: "missing_field", message }]);
     }
     const from = state === "DONE" ? "DONE" : "PARKED";
-    if (!(await this.#parts.reversals.retry(partnerId as PartnerId, id as TransactionId, from))) throw notParked();
+    if (!(await this.#parts.reversals.retry(partnerId as PartnerId, id as TransactionId, from)))
+      throw await this.#refusal(id, from);
     this.#record("reversal_retried", partnerId, id, { from, ...(reason !== undefined && { reason }) });
     this.#parts.reverser.wake();
     return await this.find("reversals", id);
@@ -173,7 +175,8 @@ export class MoneyOperations {
   async resolveReversal(id: string, reason: string): Promise<MoneyItem> {
     requireNoCardNumber(reason);
     const { partnerId } = await this.find("reversals", id);
-    if (!(await this.#parts.reversals.resolve(partnerId as PartnerId, id as TransactionId))) throw notParked();
+    if (!(await this.#parts.reversals.resolve(partnerId as PartnerId, id as TransactionId)))
+      throw await this.#refusal(id);
     this.#record("reversal_resolved", partnerId, id, { reason });
     return await this.find("reversals", id);
   }
@@ -187,8 +190,16 @@ export class MoneyOperations {
     const { partnerId, state } = await this.find("reversals", id);
     if (await this.#parts.reversals.letStand(partnerId as PartnerId, id as TransactionId)) {
       this.#record("reversal_resolved", partnerId, id, { reason, stands: true });
-    } else if (state !== "STANDS") throw notParked();
+    } else if (state !== "STANDS") throw await this.#refusal(id);
     return await this.find("reversals", id);
+  }
+
+  /** Why a decision about a Reversal changed nothing. */
+  async #refusal(id: string, from: "PARKED" | "DONE" = "PARKED"): Promise<ServiceError> {
+    const { state } = await this.find("reversals", id);
+    if (state === from) return refusalError(settlementInProgress(`The batch of ${id}`));
+    const message = "The Reversal is not parked: it is under way, or has ended meanwhile.";
+    return new ServiceError("reversal_not_parked", message);
   }
 
   /** Ends a settlement that the acquirer does not answer as an ERROR 96: its batch is open again. */
@@ -230,13 +241,6 @@ export class MoneyOperations {
       detail: { ...detail, by: "operator" },
     });
   }
-}
-
-function notParked(): ServiceError {
-  return new ServiceError(
-    "reversal_not_parked",
-    "The Reversal is not parked: it is under way, or has ended meanwhile.",
-  );
 }
 
 /** The reason is kept in an event and in the audit. @throws ServiceError `card_number_in_clear` */

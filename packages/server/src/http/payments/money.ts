@@ -333,7 +333,7 @@ export function operatorMoneyRoutes(
       {
         params: moneyParams,
         body: retryBody.optional(),
-        response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+        response: decided(moneyRecords.reversals.one, "reversal_not_parked", "settlement_in_progress"),
       },
     ),
     async (request) => await money.retryReversal(request.params.id, request.body?.reason),
@@ -347,7 +347,7 @@ export function operatorMoneyRoutes(
       {
         params: moneyParams,
         body: reasonBody,
-        response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+        response: decided(moneyRecords.reversals.one, "reversal_not_parked", "settlement_in_progress"),
       },
     ),
     async (request) => await money.resolveReversal(request.params.id, request.body.reason),
@@ -365,7 +365,7 @@ export function operatorMoneyRoutes(
           "and you tell the partner.",
         params: moneyParams,
         body: reasonBody,
-        response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+        response: decided(moneyRecords.reversals.one, "reversal_not_parked", "settlement_in_progress"),
       },
     ),
     async (request) => await money.letStand(request.params.id, request.body.reason),

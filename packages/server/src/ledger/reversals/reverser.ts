@@ -32,13 +32,16 @@ export interface ReversalStore {
   end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
   /** Queues the Reversal of a successful transaction, for the partner's REVERSAL that holds it. */
   queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
-  /** Sends one again that is parked or done. False if it is not in that state. */
+  /**
+   * Sends one again that is parked or done. False if it is not in that state, or the totals of a batch are with the
+   * acquirer in which its transaction would count otherwise: then no decision of an operator has an effect.
+   */
   retry(partnerId: PartnerId, transactionId: TransactionId, from: "PARKED" | "DONE"): Promise<boolean>;
-  /** Ends a parked one as done, on the operator's decision. False if it is not parked. */
+  /** Ends a parked one as done, on the operator's decision. False as above. */
   resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /**
    * Ends a parked one because its transaction stands, on the operator's decision: this counts as a success from now on,
-   * and is not reversed again. What its partner was told stays. False if it is not parked.
+   * and is not reversed again. What its partner was told stays. False as above.
    */
   letStand(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /** Sends it again, unless it stands: its original was sent, or approved, later than it was known. */

@@ -4,6 +4,7 @@ import { loseDeadlock } from "../../../../../test/support/locks.ts";
 import { newId, type TransactionId } from "../../ids.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
+import { postgresSettlements } from "../settlements/settlements.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
 import { postgresReversals } from "./reversals.ts";
@@ -15,6 +16,7 @@ const connections = await openTestDatabase();
 const engine = watchPlans(connections.engine);
 await createHistory(connections.pool);
 const reversals = postgresReversals(connections.homes);
+const settlements = postgresSettlements(connections.homes);
 const transactions = new PostgresTransactions(connections);
 const completions = new PostgresCompletions(connections.homes);
 const partnerId = await insertPartner(connections.pool);
@@ -201,6 +203,32 @@ test.each([
   expect(await rowOf(sale.id)).toMatchObject({ ...inDoubt, successor_state: "in_flight" });
   await undone();
   expect(await rowOf(sale.id)).toMatchObject({ ...inDoubt, successor_state: "in_flight" });
+});
+
+test.each([
+  ["sent again", "SUCCESS", (id: TransactionId) => reversals.retry(partnerId, id, "PARKED")],
+  ["resolved", "SUCCESS", (id: TransactionId) => reversals.resolve(partnerId, id)],
+  ["left to stand", "ERROR", (id: TransactionId) => reversals.letStand(partnerId, id)],
+])("what counts otherwise once it is %s waits until a settlement has counted its batch", async (_, state, decide) => {
+  const id = await timedOut();
+  await reversals.end((await taken(id)) ?? fail(), park);
+  const succeeded = await connections.pool.query<{ tid: string; batch_id: string }>(
+    "UPDATE transactions SET state = $2 WHERE id = $1 RETURNING tid, batch_id",
+    [id, state],
+  );
+  const { tid = "", batch_id: batchId = "" } = succeeded.rows[0] ?? {};
+  const begin =
+    "INSERT INTO settlements (partner_id, id, kind, tid, batch_id, step) VALUES ($1, $2, 'SETTLEMENT', $3, $4, $5)";
+  for (const step of ["sending", "uploading"]) {
+    await connections.pool.query(begin, [partnerId, newId(), tid, batchId, step]);
+    const sent = await settlements.totals(partnerId, batchId);
+    expect(await decide(id)).toBe(false);
+    expect(await stateOf(id)).toBe("parked");
+    expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
+    await connections.pool.query("DELETE FROM settlements WHERE batch_id = $1", [batchId]);
+  }
+  await connections.pool.query(begin, [partnerId, newId(), tid, batchId, "waiting"]);
+  expect(await decide(id)).toBe(true);
 });
 
 test("what stands is not reversed again, and who else holds it holds it still", async () => {

@@ -30,8 +30,8 @@ const postpone = prepared(`
 
 // Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
 // try that is not the last requested one says nothing about a later late approval.
-const endWhere = (standing: string) => `
-    WITH clock AS MATERIALIZED (SELECT now() AS at),
+const endWhere = (standing: string, before = "") => `
+    WITH clock AS MATERIALIZED (SELECT now() AS at),${before}
     ended AS (
       UPDATE reversals SET state = $3::text, response_code = $4,
         ended_at = CASE WHEN $3::text = 'DONE' THEN coalesce(ended_at, clock.at) ELSE ended_at END
@@ -55,14 +55,25 @@ const end = prepared<EndedRow>(endWhere("state = 'PENDING' AND tries = $5"));
 const endedBefore = prepared<EndedRow>(`
   SELECT requested_by FROM reversals
   WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND response_code = $4 AND tries = $5`);
-const resolve = prepared(endWhere("state = 'PARKED'"));
+
+// The totals of a batch are with the acquirer, and are sent again until it answers: a person changes nothing meanwhile that
+// counts in them. Nothing is sent before the lock on the step is free.
+const totalsWith = (state: "SUCCESS" | "ERROR") => `
+  counted AS (
+    SELECT s.step FROM transactions t JOIN settlements s ON s.partner_id = t.partner_id AND s.batch_id = t.batch_id
+    WHERE t.partner_id = $1 AND t.id = $2 AND t.state = '${state}' AND s.kind = 'SETTLEMENT'
+    FOR SHARE OF s),`;
+const noneAreSent = "NOT EXISTS (SELECT FROM counted c WHERE c.step <> 'waiting')";
+
+const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSent}`, totalsWith("SUCCESS")));
 
 // It succeeded after all, and with it what it did to its original. Its facts stay as its partner was told. A partner's
 // REVERSAL that had failed holds it no longer.
 const letStand = prepared(`
-  WITH ended AS (
+  WITH ${totalsWith("ERROR")}
+  ended AS (
     UPDATE reversals SET state = 'STANDS', stood_at = now()
-    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED'
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED' AND ${noneAreSent}
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET state = 'SUCCESS', reversal_state = 'stands',
@@ -114,9 +125,10 @@ const repeat = prepared(`
   FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`);
 
 const retry = prepared(`
-  WITH again AS (
+  WITH ${totalsWith("SUCCESS")}
+  again AS (
     UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
-    WHERE partner_id = $1 AND transaction_id = $2 AND state = $3
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND ${noneAreSent}
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET reversal_state = 'pending'
