@@ -6,7 +6,6 @@ import { clientContracts, vectorsReference } from "./generate/clients.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { codesReference, fieldsReference, headersReference } from "./generate/ipn.ts";
 import { openApiReference } from "./generate/openapi.ts";
-import { retryPicture } from "./generate/retries.ts";
 import {
   certifyReference,
   errorsReference,
@@ -37,7 +36,6 @@ export const generators: readonly Generator[] = [
   partnerSettingFlags,
   cliReference,
   clientContracts,
-  retryPicture,
 ];
 
 export async function generate(): Promise<GeneratedFile[]> {

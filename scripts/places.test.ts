@@ -2,6 +2,14 @@ import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import {
+  cardColumns,
+  extensionColumns,
+  settlementColumns,
+  settlementListColumns,
+} from "../packages/contract/src/fields/columns.ts";
+import { bodyBytesMax, freshnessSecondsDefault } from "../packages/partner/src/receiver/options.ts";
+import { defaultRetrySeconds, scheduleDays } from "../packages/server/src/config/retry-schedule.ts";
 import { isTest, isTypeScript, listTree } from "./sources/files.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -50,6 +58,49 @@ test.each([
   });
 
   expect(found).toEqual(files);
+});
+
+const inClient = (path: string) => readFileSync(join(root, "clients", path), "utf8");
+const types = ["SettlementEntry", "CardIpn", "SettlementIpn"];
+
+test.each([
+  ["Python", ["python/src/paybell/ipn.py"], /^ {4}(\w+): (?:str|list\[SettlementEntry\])$/gm],
+  ["Go", ["go/ipn.go"], /^\t\w+ +(?:string|\[\]SettlementEntry) +`json:"(\w+)(?:,omitempty)?"`$/gm],
+  ["PHP", types.map((type) => `php/src/${type}.php`), /public readonly (?:array|\??string) \$(\w+)/g],
+  [
+    "Java",
+    types.map((type) => `java/src/main/java/example/paybell/${type}.java`),
+    /(?:@JsonProperty\("(?=\w+"\) \w+ \w+)|(?<!"\) )(?:String|List<SettlementEntry>) )(\w+)/g,
+  ],
+])("the types of the package for %s have the fields of the tables, in their order", (_, files, field) => {
+  const { card, settlement } = extensionColumns;
+  const columns = [settlementListColumns, cardColumns, card, settlementColumns, settlement];
+
+  const found = [...files.map(inClient).join("\n").matchAll(field)].map(([, name]) => name);
+
+  expect(found).toEqual(columns.flatMap((list) => list.map(({ name }) => name)));
+});
+
+test("the picture of the retries has each wait of the default schedule, and the time until the last", () => {
+  const picture = readFileSync(join(root, "docs/partner/retries.svg"), "utf8");
+  const units = { s: 1, min: 60, h: 3_600, d: 86_400 };
+  const waits = [...picture.matchAll(/>([\d.]+) (s|min|h|d) later</g)].map(
+    ([, number, unit]) => Number(number) * units[unit as keyof typeof units],
+  );
+
+  expect(waits).toEqual(defaultRetrySeconds);
+  expect(picture).toContain(`The ${waits.length + 1} attempts`);
+  expect(picture).toContain(`after ${scheduleDays(waits).toFixed(1)} days`);
+});
+
+test("the constants of the package for PHP, which reads no file for them, are those of the others", () => {
+  const constants = inClient("php/src/constants.php");
+  const { sampleKeys } = JSON.parse(inClient("php/src/contract.json"));
+  const keys = Object.entries(sampleKeys).map(([kind, key]) => `'${kind}' => '${key}'`);
+  const numbers = [`FRESHNESS_SECONDS = ${freshnessSecondsDefault};`, `BODY_BYTES_MAX = ${bodyBytesMax};`];
+
+  expect(keys).toHaveLength(3);
+  for (const one of [...numbers, ...keys]) expect(constants).toContain(one);
 });
 
 test("every source is TypeScript whose types Node itself can strip", () => {

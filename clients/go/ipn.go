@@ -1,7 +1,5 @@
 package paybell
 
-// Generated from the code by scripts/generate.ts: change the tables there, not this file.
-
 // SettlementEntry is one row of SettlementList.
 type SettlementEntry struct {
 	ReqID string `json:"reqId"`

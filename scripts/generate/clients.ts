@@ -10,7 +10,7 @@ import {
 import { cursorRemedies } from "../../packages/partner/src/client/catch-up.ts";
 import { misuses } from "../../packages/partner/src/errors/misused.ts";
 import { refusals } from "../../packages/partner/src/errors/refused.ts";
-import { bodyBytesMax, freshnessSecondsDefault } from "../../packages/partner/src/receiver/options.ts";
+import { freshnessSecondsDefault } from "../../packages/partner/src/receiver/options.ts";
 import { type SampleIpn, sampleIpn, sampleKeys } from "../../packages/partner/src/testing.ts";
 import type { GeneratedFile } from "./document.ts";
 
@@ -61,23 +61,13 @@ const kinds: Readonly<Record<string, SampleIpn>> = {
 };
 
 /**
- * The contract as the packages in other languages read it: one table for all of them, and typed fields for each. What
- * none of them should write again is in it: the settings, the texts of the errors, what is tried with a body that does
- * not open, the samples.
+ * The contract as the packages in other languages read it: one table for all of them. What none of them should write
+ * again is in it: the settings, the texts of the errors, what is tried with a body that does not open, the samples.
  */
 export function clientContracts(): GeneratedFile[] {
   const text = `${JSON.stringify(contract(), undefined, 2).replace(listOfStrings, inOneLine)}\n`;
-  return [
-    { path: "clients/python/src/paybell/contract.json", text },
-    { path: "clients/python/src/paybell/ipn.py", text: pythonTypes() },
-    { path: "clients/go/contract.json", text },
-    { path: "clients/go/ipn.go", text: goTypes() },
-    { path: "clients/php/src/contract.json", text },
-    { path: "clients/php/src/constants.php", text: phpConstants() },
-    ...phpClasses(),
-    { path: "clients/java/src/main/resources/example/paybell/contract.json", text },
-    ...javaTypes(),
-  ];
+  const homes = ["python/src/paybell", "go", "php/src", "java/src/main/resources/example/paybell"];
+  return homes.map((home) => ({ path: `clients/${home}/contract.json`, text }));
 }
 
 const listOfStrings = /\[(?:\s+"(?:[^"\\]|\\.)*",?)+\s+\]/g;
@@ -173,150 +163,6 @@ function sample(what: SampleIpn) {
     },
     ipn: { ...ipn, ...list, ...added },
   };
-}
-
-const notice = "Generated from the code by scripts/generate.ts: change the tables there, not this file.";
-
-function pythonTypes(): string {
-  const fields = (columns: readonly Column[]) =>
-    columns.map(({ name, type }) => `    ${name}: ${type === "list" ? "list[SettlementEntry]" : "str"}`);
-  const more = (names: readonly string[]) => names.map((name) => `    ${name}: str`);
-  const extendedDoc = '    """The fields below come only with `fields: "extended"`."""';
-  return `${[
-    `"""The fields of an IPN, by the names of the specification's tables. ${notice}"""`,
-    "from __future__ import annotations",
-    "from typing import TypedDict",
-    ["", "class SettlementEntry(TypedDict):", ...fields(settlementListColumns)].join("\n"),
-    ["", "class _CardIpn(TypedDict):", ...fields(cardColumns)].join("\n"),
-    ["", "class CardIpn(_CardIpn, total=False):", extendedDoc, "", ...more(extended.card)].join("\n"),
-    ["", "class _SettlementIpn(TypedDict):", ...fields(settlementColumns)].join("\n"),
-    ["", "class SettlementIpn(_SettlementIpn, total=False):", extendedDoc, "", ...more(extended.settlement)].join("\n"),
-  ].join("\n\n")}\n`;
-}
-
-function goTypes(): string {
-  return `${[
-    `package paybell\n\n// ${notice}`,
-    goStruct("SettlementEntry is one row of SettlementList.", settlementListColumns, []),
-    goStruct("CardIPN is the IPN of a card command: section 2.2.", cardColumns, extended.card),
-    goStruct("SettlementIPN is the IPN of a settlement: section 2.3.", settlementColumns, extended.settlement),
-  ].join("\n\n")}\n`;
-}
-
-/** As gofmt aligns it. @param doc begins with the type's name */
-function goStruct(doc: string, columns: readonly Column[], more: readonly string[]): string {
-  const rows = columns.map(({ name, type }) => [goName(name), type === "list" ? "[]SettlementEntry" : "string", name]);
-  const extra = more.map((name) => [goName(name), "string", `${name},omitempty`]);
-  const block = (lines: readonly (readonly string[])[]) => {
-    const width = (at: number) => Math.max(...lines.map((line) => line[at]?.length ?? 0));
-    return lines.map(([name = "", type = "", tag]) => {
-      return `\t${name.padEnd(width(0))} ${type.padEnd(width(1))} \`json:"${tag}"\``;
-    });
-  };
-  const added = more.length === 0 ? [] : ["", '\t// Only with fields: "extended".', ...block(extra)];
-  return [`// ${doc}`, `type ${doc.split(" ")[0]} struct {`, ...block(rows), ...added, "}"].join("\n");
-}
-
-/** `reqId` is `ReqID`, `transaction_type` is `TransactionType`. */
-function goName(name: string): string {
-  if (["aid", "id", "mid", "tc", "tid"].includes(name)) return name.toUpperCase();
-  const words = name.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
-  return words.join("").replace(/Id$/, "ID").replace(/Url$/, "URL");
-}
-
-function phpConstants(): string {
-  const keys = Object.entries(knownKeys).map(([kind, key]) => `    '${kind}' => '${key}',`);
-  return [
-    `<?php\n\n/** ${notice} */\n\ndeclare(strict_types=1);\n\nnamespace Paybell;\n`,
-    `const FRESHNESS_SECONDS = ${freshnessSecondsDefault};`,
-    `const BODY_BYTES_MAX = ${bodyBytesMax};`,
-    `/** Keys that everybody knows: for tests only. */\nconst SAMPLE_KEYS = [\n${keys.join("\n")}\n];\n`,
-  ].join("\n");
-}
-
-/** One class a file, as Composer loads them. */
-function phpClasses(): GeneratedFile[] {
-  const classes = {
-    CardIpn: phpProperties(cardColumns, extended.card),
-    SettlementIpn: phpProperties(settlementColumns, extended.settlement),
-    SettlementEntry: phpProperties(settlementListColumns, []),
-  };
-  return Object.entries(classes).map(([name, body]) => {
-    const shown = name.endsWith("Ipn") ? " implements \\JsonSerializable" : "";
-    const head = `<?php\n\ndeclare(strict_types=1);\n\nnamespace Paybell;\n\n/** ${notice} */`;
-    return { path: `clients/php/src/${name}.php`, text: `${head}\nfinal class ${name}${shown}\n{\n${body}\n}\n` };
-  });
-}
-
-/** Properties of a constructor. Those of `more` are null, and left out of JSON, unless `fields` is "extended". */
-function phpProperties(columns: readonly Column[], more: readonly string[]): string {
-  const lists = columns.filter(({ type }) => type === "list").map(({ name }) => name);
-  const typeOf = (name: string) => (lists.includes(name) ? "array" : "string");
-  return [
-    ...lists.map((name) => `    /** @param list<SettlementEntry> $${name} */`),
-    "    public function __construct(",
-    ...columns.map(({ name }) => `        public readonly ${typeOf(name)} $${name},`),
-    ...(more.length === 0 ? [] : ['        // Only with fields: "extended".']),
-    ...more.map((name) => `        public readonly ?string $${name} = null,`),
-    "    ) {\n    }",
-    ...(more.length === 0 ? [] : [phpJson]),
-  ].join("\n");
-}
-
-const phpJson = `
-    public function jsonSerialize(): array
-    {
-        return array_filter(get_object_vars($this), fn(mixed $value) => $value !== null);
-    }`;
-
-/** As palantir-java-format writes them. */
-function javaTypes(): GeneratedFile[] {
-  const type = ({ name, type }: Column) => `${type === "list" ? "List<SettlementEntry>" : "String"} ${javaName(name)}`;
-  const named = (name: string) => (javaName(name) === name ? "" : `@JsonProperty("${name}") `);
-  const record = (doc: string, name: string, columns: readonly Column[], more: readonly string[], of = "") => {
-    const fields = columns.map((column) => named(column.name) + type(column));
-    const added = more.map((one) => `@JsonInclude(JsonInclude.Include.NON_NULL) String ${one}`);
-    const components = [...fields, ...added].join(",\n        ");
-    const imports = [
-      ...(more.length > 0 ? ["com.fasterxml.jackson.annotation.JsonInclude"] : []),
-      ...(fields.some((field) => field.startsWith("@")) ? ["com.fasterxml.jackson.annotation.JsonProperty"] : []),
-      ...(fields.some((field) => field.startsWith("List")) ? ["java.util.List"] : []),
-    ];
-    const open = more.length > 0 ? `\n        ${components})\n        ` : `${fields.join(", ")}) `;
-    return javaFile(name, doc, `public record ${name}(${open}${of}{}`, imports);
-  };
-  const settlement = new Set(settlementColumns.map(({ name }) => name as string));
-  const both = [...cardColumns.map(({ name }) => name).filter((name) => settlement.has(name)), "command"];
-  const methods = both.map((name) => `    String ${javaName(name)}();`).join("\n\n");
-  const only = "The last components are null without {@code fields: extended}.";
-  return [
-    record("One row of {@code settlementList}.", "SettlementEntry", settlementListColumns, []),
-    record(`The IPN of a card command: section 2.2. ${only}`, "CardIpn", cardColumns, extended.card, "implements Ipn "),
-    record(
-      `The IPN of a settlement: section 2.3. ${only}`,
-      "SettlementIpn",
-      settlementColumns,
-      extended.settlement,
-      "implements Ipn ",
-    ),
-    javaFile(
-      "Ipn",
-      "What both kinds of IPN have. {@code command} is null without {@code fields: extended}.",
-      `public sealed interface Ipn permits CardIpn, SettlementIpn {\n${methods}\n}`,
-      [],
-    ),
-  ];
-}
-
-function javaFile(name: string, doc: string, code: string, imports: readonly string[]): GeneratedFile {
-  const lines = imports.map((one) => `import ${one};\n`).join("");
-  const text = `package example.paybell;\n\n// ${notice}\n\n${lines}${lines && "\n"}/** ${doc} */\n${code}\n`;
-  return { path: `clients/java/src/main/java/example/paybell/${name}.java`, text };
-}
-
-/** `transaction_type` is `transactionType`. */
-function javaName(name: string): string {
-  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 const description = [

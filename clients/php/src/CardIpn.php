@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Paybell;
 
-/** Generated from the code by scripts/generate.ts: change the tables there, not this file. */
+/** The IPN of a card command: section 2.2. */
 final class CardIpn implements \JsonSerializable
 {
     public function __construct(

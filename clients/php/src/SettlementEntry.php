@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Paybell;
 
-/** Generated from the code by scripts/generate.ts: change the tables there, not this file. */
+/** One row of settlementList. */
 final class SettlementEntry
 {
     public function __construct(

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Paybell;
 
-/** Generated from the code by scripts/generate.ts: change the tables there, not this file. */
+/** The IPN of a settlement: section 2.3. */
 final class SettlementIpn implements \JsonSerializable
 {
     /** @param list<SettlementEntry> $settlementList */

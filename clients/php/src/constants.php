@@ -1,7 +1,5 @@
 <?php
 
-/** Generated from the code by scripts/generate.ts: change the tables there, not this file. */
-
 declare(strict_types=1);
 
 namespace Paybell;

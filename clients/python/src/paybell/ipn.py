@@ -1,4 +1,4 @@
-"""The fields of an IPN, by the names of the specification's tables. Generated from the code by scripts/generate.ts: change the tables there, not this file."""
+"""The fields of an IPN, by the names of the specification's tables."""
 
 from __future__ import annotations
 

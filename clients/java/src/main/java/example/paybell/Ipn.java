@@ -1,7 +1,5 @@
 package example.paybell;
 
-// Generated from the code by scripts/generate.ts: change the tables there, not this file.
-
 /** What both kinds of IPN have. {@code command} is null without {@code fields: extended}. */
 public sealed interface Ipn permits CardIpn, SettlementIpn {
     String batchNo();

@@ -1,7 +1,5 @@
 package example.paybell;
 
-// Generated from the code by scripts/generate.ts: change the tables there, not this file.
-
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import java.util.List;
