@@ -13,25 +13,32 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { listPackages } from "./build/packages.ts";
 import { sbomOf } from "./build.ts";
 import { packPackages } from "./pack.ts";
 import { git } from "./tests/selection.ts";
 
-/** A file that names the tag of the image, and the chart, whose images have that tag. */
-const namingImage = ["docs/operator/deploy.md"];
-const chart = "ops/helm/paybell/Chart.yaml";
-
-/** The manifests of the packages in other languages, which have the same version, and the pages that show it. */
-const clientManifests = [
+/** Files that name the version, beside the manifests of npm: those of the image and the other languages, and pages. */
+const namingVersion = [
   "clients/go/paybell.go",
   "clients/java/pom.xml",
   "clients/java/example/pom.xml",
   "clients/python/pyproject.toml",
+  "docs/operator/deploy.md",
   "docs/partner/quickstart-java.md",
   "docs/partner/quickstart-php.md",
   "docs/partner/quickstart-python.md",
+  "ops/helm/paybell/Chart.yaml",
+];
+
+/** What stands before it there: in JSON a name of ours, or that of what depends on us. */
+const beforeVersion = [
+  /"name": "(?:paybell|paybell-repository|@paybell\/\w+)",\s+"version": "/,
+  /"(?:paybell|@paybell\/\w+)": "/,
+  /<artifactId>paybell<\/artifactId>\s*<version>/,
+  /^(?:const V|appV|v)ersion(?: =|:) "?/,
+  /\bpaybell[-:]/,
 ];
 
 export interface Release {
@@ -124,49 +131,19 @@ export function extractCommit(root: string, commit: string, folder: string, path
   rmSync(archive);
 }
 
-/** Changes the changelog, every package, the lock file and the image's tag. @returns the release notes */
+/** Writes the version into the changelog and every file that names it. @returns the release notes */
 function writeVersion(tree: string, version: string, day: string): string {
-  const edit = (path: string, change: (text: string) => string) =>
-    writeFileSync(join(tree, path), change(readFileSync(join(tree, path), "utf8")));
-  const notes = notesOf(readFileSync(join(tree, "CHANGELOG.md"), "utf8"));
-  edit("CHANGELOG.md", (text) => text.replace("## Unreleased\n", `## Unreleased\n\n## ${version}, ${day}\n`));
-  const folders = globSync("packages/*/package.json", { cwd: tree }).map(dirname);
-  const read = (path: string) => JSON.parse(readFileSync(join(tree, path), "utf8"));
-  const manifests = ["package.json", ...folders.map((path) => `${path}/package.json`)];
-  const own = new Set(manifests.map((path) => read(path).name as string));
-  const { version: previous } = read("package.json");
-  const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
-  for (const path of manifests) edit(path, (text) => json(withVersion(JSON.parse(text), own, version)));
-  edit("package-lock.json", (text) => {
-    const lock = JSON.parse(text);
-    for (const path of ["", ...folders]) withVersion(lock.packages[path], own, version);
-    return json({ ...lock, version });
-  });
-  for (const path of namingImage) edit(path, (text) => text.replaceAll(`paybell:${previous}`, `paybell:${version}`));
-  edit(chart, (text) => text.replace(/^(version|appVersion): .*$/gm, `$1: ${version}`));
-  for (const path of clientManifests)
-    edit(path, (text) =>
-      text
-        .replace(/^(version|const Version) = ".*"$/m, `$1 = "${version}"`)
-        .replace(/(?<=<artifactId>paybell<\/artifactId>\s*<version>)[^<]*/, version)
-        .replaceAll(`paybell-${previous}`, `paybell-${version}`)
-        .replaceAll(`:paybell:${previous}`, `:paybell:${version}`),
-    );
+  const read = (path: string) => readFileSync(join(tree, path), "utf8");
+  const { version: previous } = JSON.parse(read("package.json"));
+  const notes = notesOf(read("CHANGELOG.md"));
+  const released = read("CHANGELOG.md").replace("## Unreleased\n", `## Unreleased\n\n## ${version}, ${day}\n`);
+  writeFileSync(join(tree, "CHANGELOG.md"), released);
+  const before = beforeVersion.map(({ source }) => source).join("|");
+  const named = new RegExp(`(${before})${previous.replaceAll(".", "\\.")}(?!\\d)`, "gm");
+  const manifests = ["package.json", "package-lock.json", ...globSync("packages/*/package.json", { cwd: tree })];
+  for (const path of [...manifests, ...namingVersion])
+    writeFileSync(join(tree, path), read(path).replace(named, `$1${version}`));
   return notes;
-}
-
-interface Manifest extends Record<string, unknown> {
-  version: string;
-}
-
-/** Changes the manifest's version, and those of the dependencies that are released with it. @returns the manifest */
-function withVersion(manifest: Manifest, own: ReadonlySet<string>, version: string): Manifest {
-  manifest.version = version;
-  for (const kind of ["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"]) {
-    const versions = (manifest[kind] ?? {}) as Record<string, string>;
-    for (const name of Object.keys(versions)) if (own.has(name)) versions[name] = version;
-  }
-  return manifest;
 }
 
 /** Undefined: there is no such file. */
