@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { mkdtempDisposableSync } from "node:fs";
 import { availableParallelism, homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { runChecks, staticChecks } from "./tests/checks.ts";
-import { countsLine, describeMissing, readReport, type TestReport } from "./tests/report.ts";
+import { countsLine, readReport, type TestReport } from "./tests/report.ts";
 import { type Selection, selectAll, selectChanged, selectCore, selectTiers, TierRecord } from "./tests/selection.ts";
 import { leftOutVariable, tiers } from "./tests/tiers.ts";
 
@@ -45,7 +46,7 @@ if (import.meta.main) {
   };
   if (counts.failed === 0 && process.env["CI"] !== undefined)
     record?.note(tiers.filter((tier) => !selection.leftOut.includes(tier)));
-  write(`\n${selection.words}\n${describeMissing(report)}${countsLine(counts)}\n`);
+  write(`\n${selection.words}\n${report.missing}${countsLine(counts)}\n`);
   process.exitCode = counts.failed === 0 ? 0 : 1;
 }
 
@@ -56,21 +57,10 @@ function select(mode: string | undefined, names: readonly string[], cwd: string)
 }
 
 async function runTests(cwd: string, env: NodeJS.ProcessEnv, args: readonly string[]): Promise<TestReport> {
-  const directory = mkdtempSync(join(tmpdir(), "paybell-test-"));
-  try {
-    const report = join(directory, "report.json");
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-    const child = spawn("vitest", ["run", ...reporters, ...args], {
-      cwd,
-      env,
-      stdio: ["ignore", "inherit", "inherit"],
-    });
-    const exitCode = await new Promise<number | null>((resolve, reject) => {
-      child.on("error", reject);
-      child.on("close", resolve);
-    });
-    return readReport(report, exitCode, cwd);
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+  using directory = mkdtempDisposableSync(join(tmpdir(), "paybell-test-"));
+  const report = join(directory.path, "report.json");
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+  const child = spawn("vitest", ["run", ...reporters, ...args], { cwd, env, stdio: ["ignore", "inherit", "inherit"] });
+  const [exitCode] = (await once(child, "close")) as [number | null];
+  return readReport(report, exitCode, cwd);
 }
