@@ -17,6 +17,11 @@ export class Time {
     },
   };
 
+  /** Timers that have not fired. */
+  get waiting(): number {
+    return this.#timers.length;
+  }
+
   /** Runs everything that becomes due within `ms`, in order, with its consequences. */
   async pass(ms: number): Promise<void> {
     const untilMs = this.ms + ms;

@@ -55,6 +55,11 @@ type AttemptKey = Pick<Delivery, "id" | "round" | "attemptsMade">;
 /** The maximum number of attempts in a round, for encoding both in one number. */
 const attemptsMax = 1_000_000;
 
+/** Increases with the attempts and rounds of one delivery. */
+export function attemptNumber({ round, attemptsMade }: Omit<AttemptKey, "id">): number {
+  return round * attemptsMax + attemptsMade;
+}
+
 /**
  * The last attempt of each delivery whose outcome was recorded recently: an older read or hint shows a delivery that is
  * over. It is remembered for one to two periods; rotating two maps costs less than expiring each entry.
@@ -70,14 +75,14 @@ export class RecentOutcomes {
     this.#periodMs = periodMs;
   }
 
-  add({ id, round, attemptsMade }: AttemptKey): void {
-    this.#latest.set(id, round * attemptsMax + attemptsMade);
+  add(attempt: AttemptKey): void {
+    this.#latest.set(attempt.id, attemptNumber(attempt));
   }
 
   /** Whether the outcome of this attempt, or of a later one, was recorded recently. */
-  knows({ id, round, attemptsMade }: AttemptKey): boolean {
-    const last = this.#latest.get(id) ?? this.#earlier.get(id);
-    return last !== undefined && last >= round * attemptsMax + attemptsMade;
+  knows(attempt: AttemptKey): boolean {
+    const last = this.#latest.get(attempt.id) ?? this.#earlier.get(attempt.id);
+    return last !== undefined && last >= attemptNumber(attempt);
   }
 
   /** Forgets outcomes older than a period, and than `neededSinceMs`. */

@@ -152,7 +152,21 @@ describe("a queue", () => {
     queue.release(earlier, 0);
     expect(queue.has(later.id)).toBe(true);
     queue.release(later, 0);
-    expect(queue.has(later.id)).toBe(false);
+    expect([queue.has(later.id), queue.head]).toEqual([false, undefined]);
+  });
+
+  test("reads from its head again what it forgot, on after it while few are ready, and a row without content never", () => {
+    const queue = newQueue(4);
+    const rows = [1, 2, 3, 4].map((number) => deliveryOf(number));
+    queue.wake();
+    queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
+    const gone = { dueAtUs: 9_000, id: "gone" as NotificationId, delivery: undefined };
+    queue.readEnds({ ...pageOf(rows), due: [...pageOf(rows.slice(0, 3)).due, gone], hasMore: true }, 0, never);
+    expect(queue.wants(0)).toBeUndefined();
+    queue.startHead();
+    expect(queue.wants(0)).toEqual({ after: { dueAtUs: 9_000, id: "gone" }, rowsMax: 1 });
+    queue.forgetReady();
+    expect(queue.wants(0)).toEqual({ after: undefined, rowsMax: 3 });
   });
 
   test("adopts a row only if there is room for it", () => {

@@ -2,7 +2,7 @@ import { strict as assert } from "node:assert";
 import type { NotificationId, PartnerId } from "../../ids.ts";
 import type { Delivery } from "../delivery.ts";
 import type { QueuePage, QueuePosition } from "../store.ts";
-import type { Entry, Memory } from "./memory.ts";
+import { attemptNumber, type Entry, type Memory } from "./memory.ts";
 
 /** The read that a queue wants: on from the cursor, or from its head. */
 export interface WantedRead {
@@ -110,11 +110,10 @@ export class Queue {
   }
 
   /**
-   * Adds a delivery that was just made durable, with its content. @returns whether it is in memory now; otherwise it is
+   * Adds a delivery that was just made durable and is not in memory, with its content. @returns whether it is in memory now; otherwise it is
    * read later
    */
   offer(delivery: Delivery): boolean {
-    if (this.#memory.find(delivery.id) !== undefined) return false;
     // A read from the head needs room next to new arrivals.
     const rowsMax = this.#wantsHead ? this.rowsMax / 2 : this.rowsMax;
     if (!this.#isPartial && this.rows < rowsMax) {
@@ -182,7 +181,7 @@ export class Queue {
       const entry = this.#find(id);
       const dueMs = Math.floor(dueAtUs / 1_000);
       if (entry !== undefined && delivery !== undefined) {
-        entry.isOutdated ||= dueMs > entry.dueMs || isLater(delivery, entry.delivery);
+        entry.isOutdated ||= dueMs > entry.dueMs || attemptNumber(delivery) > attemptNumber(entry.delivery);
       }
       const isNew = delivery !== undefined && entry === undefined && !isStale(delivery);
       // Hints took the room during the read: the rest is read again.
@@ -278,7 +277,7 @@ export class Queue {
   }
 
   #add(delivery: Delivery, dueMs: number): void {
-    const isReady = !delivery.follows && delivery.settlesBatch === null;
+    const isReady = !isFollowing(delivery);
     const entry: Entry<Queue> = {
       delivery,
       queue: this,
@@ -349,6 +348,7 @@ export function cooldownMs(tookMs: number, mostMs: number): number {
 /** Sorts after every id that is due in the same microsecond. */
 const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff" as NotificationId;
 
-function isLater(one: Delivery, other: Delivery): boolean {
-  return one.round > other.round || (one.round === other.round && one.attemptsMade > other.attemptsMade);
+/** Whether its order is checked before it is ready. */
+export function isFollowing({ follows, settlesBatch }: Delivery): boolean {
+  return follows || settlesBatch !== null;
 }

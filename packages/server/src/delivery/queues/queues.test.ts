@@ -51,7 +51,11 @@ describe("a redelivery", () => {
     expect(queues.holds(again)).toBe(false);
     queues.ended(first, "missed");
     await time.pass(100);
+    const { length } = store.reads;
     expect(queues.startHead(queue(""))).toBe(again);
+    queues.ended(again, "applied");
+    await time.pass(100);
+    expect(store.reads).toHaveLength(length);
   });
 
   test("is found by the sweep, although the outcome of its earlier round is remembered", async () => {
@@ -83,6 +87,21 @@ describe("the sweep", () => {
     await sweep();
     await time.pass(100);
     expect(queue("").head).toBe(store.rows[0]);
+    const { length } = store.reads;
+    await sweep();
+    await time.pass(10_000);
+    expect(store.reads).toHaveLength(length);
+  });
+
+  test("finds a row that is due later, which is read then", async () => {
+    const { time, store, sweep } = queuesOver();
+    store.rows = [deliveryOf(partnerId)];
+    store.dueForMs = -5_000;
+    await sweep();
+    await time.pass(4_999);
+    expect(store.reads).toEqual([]);
+    await time.pass(1);
+    expect(store.reads).toHaveLength(1);
   });
 });
 
@@ -136,7 +155,7 @@ describe("a read", () => {
   test("is nothing for a partner that was given away while a sweep ran", async () => {
     const { time, store, queues } = queuesOver();
     store.rows = [deliveryOf(partnerId)];
-    await queues.sweep([shardOf(partnerId)], () => false);
+    await queues.sweep([shardOf(partnerId)], () => false, true);
     await time.pass(100);
     expect([store.reads, queues.partners()]).toEqual([[], []]);
   });
@@ -148,14 +167,28 @@ describe("a read", () => {
     });
     const row = deliveryOf(partnerId);
     store.rows = [row];
-    queues.wake(row);
+    queues.offer(row);
     await time.pass(10_000);
-    expect(store.reads).toEqual([]);
+    expect([store.reads, queues.rows]).toEqual([[], 0]);
     rows = 8;
     queues.reconsider(partnerId);
     await time.pass(100);
     expect(queues.has(row.id)).toBe(true);
   });
+});
+
+test("after a stop nothing is read, and no timer is left", async () => {
+  const { time, store, queues, queue, sweep } = queuesOver();
+  const first = deliveryOf(partnerId);
+  queues.offer(first);
+  queues.startHead(queue(""));
+  store.rows = [deliveryOf(partnerId, { queue: origin })];
+  store.dueForMs = -5_000;
+  await sweep();
+  queues.stop();
+  queues.ended(first, "applied", 10);
+  queues.wake(first);
+  expect(time.waiting).toBe(0);
 });
 
 describe("outcomes are remembered", () => {
@@ -281,6 +314,14 @@ describe("a delivery that rests", () => {
     queues.wake(first);
     await time.pass(100);
     expect(queue("").head?.round).toBe(1);
+    const again = queues.startHead(queue(""));
+    await time.pass(20_000);
+    if (again !== undefined) queues.rest(again, 30_000);
+    // The first rest is over.
+    await time.pass(20_000);
+    expect(queues.has(first.id)).toBe(false);
+    await time.pass(20_000);
+    expect(queues.has(first.id)).toBe(true);
   });
 });
 
@@ -325,6 +366,36 @@ describe("the deliveries in memory", () => {
     }
     expect(store.rows).toEqual([]);
     expect([queues.rows, queues.bytes]).toEqual([0, 0]);
+  });
+
+  test("of a partner alone leave half of the bytes free, and one row to each other partner beyond every bound", () => {
+    const { queues } = queuesOver({ bytesMax: 10 * bytes, limitsOf: () => ({ rowsMax: 20, mayRead: true }) });
+    for (let offered = 0; offered < 20; offered += 1) queues.offer(deliveryOf(partnerId, { bytes }));
+    expect(queues.rows).toBe(5);
+    queues.offer(deliveryOf(newId<"partner">(), { bytes: 30 * bytes }));
+    for (const other of [newId<"partner">(), newId<"partner">()]) {
+      for (let offered = 0; offered < 2; offered += 1) queues.offer(deliveryOf(other, { bytes }));
+      expect(queues.queuesOf(other)[0]?.rows).toBe(1);
+    }
+  });
+
+  test("are read by statements for at most 64 queues, and about 512 rows", async () => {
+    const { time, store, queues } = queuesOver({ rowsMax: 1e4, limitsOf: () => ({ rowsMax: 600, mayRead: true }) });
+    const statements: number[][] = [];
+    const read = store.read.bind(store);
+    store.read = (reads) => {
+      statements.push(reads.map((one) => one.rowsMax));
+      return read(reads);
+    };
+    for (const queue of ["a", "b"]) queues.wake({ partnerId, queue });
+    await time.pass(100);
+    expect(statements).toEqual([[512], [512]]);
+    statements.length = 0;
+    const few = queuesOver({ limitsOf: () => ({ rowsMax: 4, mayRead: true }) });
+    few.store.read = store.read;
+    for (let nth = 0; nth < 70; nth += 1) few.queues.wake({ partnerId, queue: `${nth}` });
+    await few.time.pass(100);
+    expect(statements.map(({ length }) => length)).toEqual([64, 6]);
   });
 
   test("requests no more bytes at a time than there is room for", async () => {

@@ -2,9 +2,9 @@ import type { Clock, Timers } from "../../clock.ts";
 import { homeOf, type NotificationId, type PartnerId, shardOf } from "../../ids.ts";
 import type { Delivery, QueueKey } from "../delivery.ts";
 import type { DeliveryStore, QueueHead, QueuePage, QueueRead } from "../store.ts";
-import { Memory, RecentOutcomes } from "./memory.ts";
+import { attemptNumber, Memory, RecentOutcomes } from "./memory.ts";
 import { DeliveryOrder } from "./order.ts";
-import { Queue, type QueueLimits, type WantedRead } from "./queue.ts";
+import { isFollowing, Queue, type QueueLimits, type WantedRead } from "./queue.ts";
 
 export interface QueuesParts {
   readonly store: Pick<DeliveryStore, "read" | "scan" | "heads" | "preceding" | "postpone">;
@@ -21,7 +21,7 @@ export interface QueuesParts {
   readonly limitsOf: (partnerId: PartnerId) => QueueLimits;
   /** When its endpoint accepts deliveries: now, at a moment, or (undefined) after a change. */
   readonly readableAtMs: (key: QueueKey) => number | undefined;
-  /** The queue has something to send, after a read or a check of the order. */
+  /** The queue has something to send. */
   readonly onReady: (queue: Queue) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
@@ -112,17 +112,12 @@ export class Queues {
     return this.#readerOf(delivery).order.isOutOfOrder(delivery.id);
   }
 
-  /**
-   * Adds a delivery that was just made durable. If there is no room, it is read later. @returns its queue, if that has
-   * something to send
-   */
-  offer(delivery: Delivery): Queue | undefined {
-    if (this.has(delivery.id) || this.#isStale(delivery)) return undefined;
+  /** Adds a delivery that was just made durable. If there is no room, it is read later. */
+  offer(delivery: Delivery): void {
+    if (this.has(delivery.id) || this.#isStale(delivery)) return;
     const queue = this.#inUse(delivery);
-    const isKept = queue.offer(delivery);
-    if (isKept) this.#checkOrder([delivery]);
+    if (queue.offer(delivery)) this.#added(queue, [delivery]);
     this.#consider(queue);
-    return isKept && queue.head !== undefined ? queue : undefined;
   }
 
   /** Something of the queue is due that is not in memory. @param sinceMs since when, if known */
@@ -134,9 +129,9 @@ export class Queues {
 
   /** The partner's settings, state or circuits have changed: its queues may read now. */
   reconsider(partnerId: PartnerId): void {
-    for (const queue of [...(this.#partners.get(partnerId)?.values() ?? [])]) {
+    for (const queue of this.queuesOf(partnerId)) {
       this.#consider(queue);
-      if (queue.head !== undefined) this.#parts.onReady(queue);
+      this.#added(queue, []);
     }
   }
 
@@ -248,7 +243,7 @@ export class Queues {
   async sweep(
     shards: readonly number[],
     owns: (partnerId: PartnerId) => boolean,
-    leavesRecent = false,
+    leavesRecent: boolean,
   ): Promise<readonly QueueHead[]> {
     const heads = await this.#parts.store.heads(shards);
     const nowMs = this.#parts.clock.monotonicMs();
@@ -300,15 +295,9 @@ export class Queues {
     return Math.max(minRows, Math.min(wantedRows, freeRows));
   }
 
-  /** @param added of one partner */
-  #checkOrder(added: readonly Delivery[]): void {
-    const following = added.filter(({ follows, settlesBatch }) => follows || settlesBatch !== null);
-    const [first] = following;
-    if (first !== undefined) this.#readerOf(first).order.check(following);
-  }
-
   #added(queue: Queue, added: readonly Delivery[]): void {
-    this.#checkOrder(added);
+    const following = added.filter(isFollowing);
+    if (following.length > 0) this.#readerOf(queue).order.check(following);
     if (queue.head !== undefined) this.#parts.onReady(queue);
   }
 
@@ -339,8 +328,8 @@ export class Queues {
       return;
     }
     // A time in the past waits for room, or for the running read: both check again when they end.
-    const later = [queue.nextDueMs, queue.coolsUntilMs].filter((atMs) => atMs !== undefined && atMs > nowMs);
-    if (later.length > 0) this.#wakeAt(queue, Math.min(...(later as number[])));
+    const later = [queue.nextDueMs ?? nowMs, queue.coolsUntilMs ?? nowMs].filter((atMs) => atMs > nowMs);
+    if (later.length > 0) this.#wakeAt(queue, Math.min(...later));
   }
 
   #mayReadAtMs(queue: Queue): number | undefined {
@@ -367,9 +356,7 @@ export class Queues {
   }
 
   async #readAll(reader: Reader): Promise<void> {
-    while (reader.wanting.size > 0 && !this.#isStopped) {
-      const batch = this.#nextReads(reader);
-      if (batch.length === 0) break;
+    for (let batch = this.#nextReads(reader); batch.length > 0; batch = this.#nextReads(reader)) {
       try {
         reader.sinceMs = this.#parts.clock.monotonicMs();
         const pages = await this.#parts.store.read(batch.map(({ read }) => read));
@@ -378,7 +365,7 @@ export class Queues {
           const page = pages[at];
           if (page === undefined || !this.isInUse(queue)) continue;
           queue.rowsMax = this.#roomOf(queue);
-          const added = queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue));
+          const added = queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery));
           this.#added(queue, added);
           this.#consider(queue);
         }
@@ -390,7 +377,6 @@ export class Queues {
       }
     }
     reader.isReading = false;
-    reader.sinceMs = Infinity;
   }
 
   /** The reads of the queues that have waited longest, within the bounds of one statement. */
@@ -425,16 +411,17 @@ export class Queues {
     return queue.wants(nowMs);
   }
 
-  #isUnwanted(delivery: Delivery, queue: Queue): boolean {
-    const other = this.#memory.find(delivery.id)?.queue;
-    const isInOther = other !== undefined && other !== queue;
+  /** @param delivery not in memory in the queue that was read */
+  #isUnwanted(delivery: Delivery): boolean {
+    const isInOther = this.has(delivery.id);
     if (isInOther) this.#moved.set(delivery.id, delivery);
     return isInOther || this.#isStale(delivery);
   }
 
   /** Whether a row from a read or a hint predates an outcome that is recorded by now, or has to rest. */
   #isStale(row: Pick<Delivery, "id" | "round" | "attemptsMade">): boolean {
-    return this.#ended.knows(row) || isNoLater(row, this.#resting.get(row.id));
+    const resting = this.#resting.get(row.id);
+    return this.#ended.knows(row) || (resting !== undefined && attemptNumber(resting) >= attemptNumber(row));
   }
 
   #forgetEnded(nowMs: number): void {
@@ -450,7 +437,6 @@ export class Queues {
   }
 
   #detach(queue: Queue): void {
-    this.#readerOf(queue).wanting.delete(queue);
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);
     this.#released(queue.close());
@@ -472,9 +458,3 @@ export class Queues {
 function queueKeyOf({ partnerId, name }: Queue): QueueKey {
   return { partnerId, queue: name };
 }
-
-function isNoLater({ round, attemptsMade }: Attempted, last: Attempted | undefined): boolean {
-  return last !== undefined && (last.round > round || (last.round === round && last.attemptsMade >= attemptsMade));
-}
-
-type Attempted = Pick<Delivery, "round" | "attemptsMade">;

@@ -132,12 +132,8 @@ export class DeliveryWorker {
    */
   offer(delivery: Delivery, begunMs: number): void {
     const isLate = this.#parts.clock.monotonicMs() - begunMs > offeredWithinMs;
-    if (isLate) {
-      this.#queues.wake(delivery, delivery.scheduleStartMs);
-      return;
-    }
-    const queue = this.#queues.offer(delivery);
-    if (queue !== undefined) this.#sendings.schedule(queue);
+    if (isLate) this.#queues.wake(delivery, delivery.scheduleStartMs);
+    else this.#queues.offer(delivery);
   }
 
   /** Something of one of its partners' queues is due; of any of them, if none is named. */
