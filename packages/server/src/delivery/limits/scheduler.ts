@@ -96,7 +96,7 @@ export class Scheduler<Queue extends Schedulable> {
     else this.#ring.delete(entry);
   }
 
-  /** The queue has nothing left to send. */
+  /** The queue may send nothing for now. One that has nothing left is removed in its turn. */
   remove(queue: Queue): void {
     const entry = this.#partners.get(queue.partnerId);
     if (entry === undefined) return;

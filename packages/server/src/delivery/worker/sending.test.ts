@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type LeaseId, newId, type PartnerId, shardCount, shardOf } from "../../ids.ts";
+import { type LeaseId, newId, type PartnerId, shardCount, shardOf, type TransactionId } from "../../ids.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "../delivery.fixture.ts";
-import { Circuits } from "../limits/circuits.ts";
+import { Circuits, originCircuit } from "../limits/circuits.ts";
 import { Queues } from "../queues/queues.ts";
 import type { Postponement } from "../store.ts";
 import { next, open, partnerId, url, workerOver } from "./worker.fixture.ts";
+
+type Made = Awaited<ReturnType<typeof workerOver>>;
 
 describe("the outcome of an attempt", () => {
   let postponed: string[] = [];
@@ -103,7 +105,11 @@ describe("the outcome of an attempt", () => {
       recorded.push(id);
       return "applied" as const;
     };
-    const { time, pending, worker, begun, shards, aborts, answer } = await workerOver({ record, postpone });
+    const { time, pending, worker, begun, shards, aborts, answer } = await workerOver({
+      record,
+      postpone,
+      heads: async () => [],
+    });
     pending.rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
     worker.wake({ partnerId, queue: "" });
     await time.pass(10);
@@ -118,8 +124,11 @@ describe("the outcome of an attempt", () => {
     worker.wake({ partnerId, queue: "" });
     answer({ attempt: failedAttempt, next });
     await time.pass(1_000);
+    worker.tick();
+    await time.pass(1_000);
     expect(pending.reads.length).toBe(before);
-    expect([recorded, postponed]).toEqual([[], []]);
+    expect(pending.reads[0]?.rowsMax).toBe(8);
+    expect([recorded, postponed, shards.mine, time.waiting]).toEqual([[], [], [], 0]);
   });
 
   test("begins no attempt while four outcomes for each slot are not recorded", async () => {
@@ -138,22 +147,136 @@ describe("the outcome of an attempt", () => {
 
   test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
     const recording = Promise.withResolvers<"applied">();
-    const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });
-    worker.offer(deliveryOf(partnerId), time.ms);
+    const [first, second] = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    const { time, worker, begun, shards, answers } = await workerOver({
+      record: async ({ id }) => (id === first.id ? recording.promise : "applied"),
+      postpone,
+    });
+    for (const one of [first, second]) worker.offer(one, time.ms);
     await time.pass(10);
-    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    answers[0]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     await time.pass(10);
-    expect(worker.status).toMatchObject({ slots: 0, unrecorded: 1 });
+    expect(worker.status).toMatchObject({ slots: 1, unrecorded: 1 });
     const stopped = worker.stop(60_000);
     worker.offer(deliveryOf(partnerId), time.ms);
+    answers[1]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     await time.pass(50_000);
-    expect(begun).toHaveLength(1);
+    expect(begun).toEqual([first, second]);
     expect(shards.mine).toHaveLength(shardCount);
     recording.resolve("applied");
     await time.pass(1_000);
     expect(await stopped).toBe(0);
     expect(shards.mine).toEqual([]);
     expect(postponed).toEqual([]);
+  });
+
+  const twice = [deliveryOf(partnerId), deliveryOf(partnerId, { command: "VOID" })] as const;
+  const retried = { attempt: failedAttempt, next } as const;
+  const away = () => new Promise<never>(() => undefined);
+
+  test.each([
+    ["was sent", 1, {}, (made: Made) => made.answer(retried)],
+    ["was postponed", 2, {}, (made: Made) => made.answer({ postponeMs: 60_000 })],
+    ["could not be handled", 2, { transactionId: "broken" as TransactionId }, () => undefined],
+    ["is for an endpoint that accepts nothing", 2, { callBackUrl: "https://tripped.example/ipn" }, () => undefined],
+  ])("uses a token of its partner's rate, and no slot any more, if it %s", async (_, most, more, end) => {
+    const queue = originCircuit("https://tripped.example");
+    const made = await workerOver({ record: away, postpone: away }, { slotsMax: 4, maxPerSecond: 1 });
+    made.circuits.load = async () => [{ ...open, queue }];
+    made.worker.leaseLost();
+    await made.time.pass(10_000);
+    made.worker.offer({ ...twice[0], ...more }, made.time.ms);
+    made.worker.offer(twice[1], made.time.ms);
+    await made.time.pass(10);
+    end(made);
+    await made.time.pass(10);
+    expect(made.begun.length + (most === 2 && made.begun[0] === twice[1] ? 1 : 0)).toBe(most);
+    await made.time.pass(1_000);
+    expect(made.begun).toContain(twice[1]);
+  });
+
+  test.each<[string, Parameters<Made["answer"]>[0], number[]]>([
+    ["is accepted", { attempt: acceptedAttempt, next: { kind: "accepted" } }, []],
+    ["is parked", { attempt: failedAttempt, next: { kind: "parked" } }, []],
+    ["failed", retried, [5_000]],
+    ["was postponed", { postponeMs: 7_000 }, [7_000]],
+  ])("is read again when it is due, without a sweep: it %s", async (_, attempted, expected) => {
+    const { time, pending, worker, answer } = await workerOver({ heads: async () => [] });
+    worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    const startMs = time.ms;
+    const readAtMs: number[] = [];
+    pending.whileReading = async () => void readAtMs.push(time.ms - startMs);
+    answer(attempted);
+    await time.pass(20_000);
+    expect(readAtMs).toEqual(expected);
+    void worker.stop(60_000);
+    await time.pass(10);
+    expect(worker.status.shards).toBe(0);
+  });
+
+  test.each<[string, (made: Made) => unknown]>([
+    ["its partner is paused", ({ others }) => others.set(partnerId, "paused")],
+    ["its partner is not known any more", ({ others }) => others.set(partnerId, "unknown")],
+    ["the lease has ended", ({ lease }) => Object.assign(lease, { id: undefined })],
+    ["its shard is lost", ({ worker }) => worker.leaseLost()],
+    ["the egress proxy fails", ({ egress }) => Object.assign(egress, { waitMs: 4_000.5 })],
+  ])("begins nothing that waits for a slot when %s", async (_, change) => {
+    const made = await workerOver({ heads: async () => [] });
+    made.worker.offer(twice[0], made.time.ms);
+    change(made);
+    await made.time.pass(3_000);
+    expect(made.begun).toEqual([]);
+    if (made.egress.waitMs === 0) return expect(made.worker.status.rows).toBe(0);
+    made.egress.waitMs = 0;
+    await made.time.pass(1_100);
+    expect(made.begun).toEqual([twice[0]]);
+  });
+
+  test.each([true, false])("leaves no timer behind at a stop, in the middle of a tick: %s", async (isTicking) => {
+    const { time, worker, begun, answer } = await workerOver({}, { slotsMax: 32, maxPerSecond: 1 });
+    await time.pass(5_000);
+    for (let nth = 0; nth < 8; nth += 1) {
+      worker.offer(deliveryOf(partnerId), time.ms);
+      await time.pass(1);
+    }
+    expect(begun).toHaveLength(1);
+    // The next tick, and the next token.
+    expect(time.waiting).toBe(2);
+    answer(retried);
+    await time.pass(10);
+    if (isTicking) worker.tick();
+    expect(await worker.stop(60_000)).toBe(0);
+    await time.pass(10);
+    expect(time.waiting).toBe(0);
+  });
+
+  test("of an earlier ownership sends nothing more, is not repeated from memory, and ends no later attempt", async () => {
+    const { time, worker, begun, shards, lease, pending, mayWrite, answers } = await workerOver();
+    const rows = Array.from({ length: 4 }, () => deliveryOf(partnerId));
+    for (const row of rows) worker.offer(row, time.ms);
+    await time.pass(10);
+    const [first, other] = rows;
+    // Another worker had the shard meanwhile, and sent all but the first one.
+    lease.id = newId<"lease">() as LeaseId;
+    worker.leaseLost();
+    shards.mine = shards.mine.map(({ shard, epoch }) => ({ shard, epoch: epoch + 2 }));
+    worker.tick();
+    pending.rows = first === undefined ? [] : [{ ...first }];
+    await time.pass(3_000);
+    answers[1]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    expect(begun).toEqual([first, other, first]);
+    expect(mayWrite.map((may) => may())).toEqual([false, false, true]);
+    answers[0]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(3_000);
+    expect(begun).toHaveLength(3);
+    void worker.stop(60_000);
+    await time.pass(10_000);
+    expect(shards.mine).toHaveLength(shardCount);
+    answers[2]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    expect(shards.mine).toEqual([]);
   });
 
   test("releases its shards with outcomes unrecorded when the time of a stop is over", async () => {

@@ -122,7 +122,7 @@ export class Sendings {
     // One that was just requested arrives shortly.
     if (partner === undefined) return;
     if (partner.state !== "active") {
-      this.forgetReady(queue);
+      this.#peers.queues.forgetReady(queue);
       return;
     }
     const { maxInFlight, maxPerSecond } = partner.settings;
@@ -131,19 +131,10 @@ export class Sendings {
     this.#pump();
   }
 
-  /** Nothing of it is sent now, and it takes no memory from other partners: it is read again when it may be sent. */
-  forgetReady(queue: Queue): void {
-    this.#scheduler.remove(queue);
-    this.#peers.queues.forgetReady(queue);
-  }
-
   /** The shards of these partners are lost. */
   forget(isGone: (partnerId: PartnerId) => boolean): void {
     const { queues } = this.#peers;
-    for (const partnerId of queues.partners().filter(isGone)) {
-      for (const queue of queues.queuesOf(partnerId)) this.#scheduler.remove(queue);
-      queues.forgetPartner(partnerId);
-    }
+    for (const partnerId of queues.partners().filter(isGone)) queues.forgetPartner(partnerId);
     this.#scheduler.forgetRates(isGone);
   }
 
@@ -224,7 +215,8 @@ export class Sendings {
     const partner = partners.peek(partnerId);
     if (epoch === undefined || leaseId === undefined || partner?.state !== "active") {
       this.#scheduler.end(slot, false);
-      this.forgetReady(queue);
+      // Its partner takes no memory from others: it is read again when it may be sent.
+      queues.forgetReady(queue);
       return;
     }
     const gate = head === undefined ? "passes" : circuits.gateOf(head, partner.settings);
@@ -234,8 +226,8 @@ export class Sendings {
       return;
     }
     const delivery = this.#isThrottled(queue) ? undefined : queues.startHead(queue);
-    if (delivery === undefined || queue.head === undefined) this.#scheduler.remove(queue);
     if (delivery === undefined) {
+      this.#scheduler.remove(queue);
       this.#scheduler.end(slot, false);
       return;
     }
@@ -254,8 +246,6 @@ export class Sendings {
     const isRead = !isBlocked(circuits.gateOfQueue({ partnerId, queue: name }, partner.settings));
     if (!isRead) queues.forgetReady(queue, which);
     else void blocked.postpone(queue.takeReady(which), partner, reason);
-    if (queue.head === undefined) this.#scheduler.remove(queue);
-    this.#pump();
   }
 
   /** Whether its home has its share of unrecorded outcomes. Then the queue waits until some are recorded. */
@@ -293,7 +283,7 @@ export class Sendings {
     this.#scheduler.end(slot, true);
     this.#guarded("an attempt could not be reported", () => this.#report(delivery, attempted));
     // Nothing was read while it was probed.
-    const isClosed = changes.some(({ circuit, event }) => event !== null && circuit.state === "closed");
+    const isClosed = changes.some(({ circuit }) => circuit.state === "closed");
     if (isProbe || isClosed) {
       this.#guarded("a probed endpoint could not be read for", () => queues.reconsider(partnerId));
     }
@@ -332,7 +322,6 @@ export class Sendings {
   #failed(sending: Sending, error: unknown): void {
     const { delivery, slot } = sending;
     this.#parts.onTrouble("a notification could not be handled; it is tried again in 30 s", error);
-    sending.isOnWire = false;
     this.#scheduler.end(slot, false);
     this.#peers.circuits.probeEnded(delivery);
     this.#rest(delivery);
@@ -371,10 +360,10 @@ export class Sendings {
 
   /** Schedules the queues that waited until fewer outcomes of their home are unrecorded. */
   #resume(home: HomeShare): void {
-    if (home.throttled.size === 0 || home.unrecorded > this.#unrecordedMax / this.#homes.length / 2) return;
+    if (home.unrecorded > this.#unrecordedMax / this.#homes.length / 2) return;
     const queues = [...home.throttled];
     home.throttled.clear();
-    for (const queue of queues) if (this.#peers.queues.isInUse(queue) && queue.head !== undefined) this.schedule(queue);
+    for (const queue of queues) if (queue.head !== undefined) this.schedule(queue);
   }
 
   /** Another ownership loaded its circuits again. */

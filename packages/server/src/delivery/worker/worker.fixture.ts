@@ -57,6 +57,9 @@ export async function workerOver(
     load: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
     loadChangedByHand: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
   };
+  const lease = { id: leaseId as LeaseId | undefined };
+  /** The time for which the egress proxy fails. */
+  const egress = { waitMs: 0 };
   /** The states of partners that are not active. */
   const others = new Map<PartnerId, "paused" | "unknown">();
   const peek = (id: PartnerId): Partner | undefined => {
@@ -93,7 +96,7 @@ export async function workerOver(
       map: async (): Promise<ShardMap> => {
         if (shards.isFailing) throw new Error("too many clients already");
         return {
-          workers: [{ leaseId, beats: 60, owned: shards.mine.length }, ...shards.others],
+          workers: [{ leaseId: lease.id ?? leaseId, beats: 60, owned: shards.mine.length }, ...shards.others],
           mine: shards.mine,
           free: shardCount - shards.mine.length,
         };
@@ -116,7 +119,7 @@ export async function workerOver(
       loadChangedByHand: (shards) => circuits.loadChangedByHand(shards),
     },
     homes,
-    lease: { current: () => leaseId, remainingMs: () => 5_000 },
+    lease: { current: () => lease.id, remainingMs: () => 5_000 },
     partners: { peek },
     attempt: async (delivery, _, options) => {
       if (delivery.transactionId !== null) throw new Error("a bug");
@@ -136,6 +139,7 @@ export async function workerOver(
     random: () => 0.5,
     slotsMax,
     bytesInFlightMax,
+    egressWaitMs: () => egress.waitMs,
     abort: () => void aborts.push(shards.mine.length),
     onFitness: () => void fitness.push(worker.isFit),
     onFault: (delivery) => void faults.push(delivery),
@@ -157,6 +161,8 @@ export async function workerOver(
     overdue,
     aborts,
     circuits,
+    lease,
+    egress,
     others,
     shards,
     answers,

@@ -39,10 +39,20 @@ describe("partners that are not sent to", () => {
   });
 
   test("stay in memory until the second tick while they are unknown: they may arrive until then", async () => {
-    const { worker, time } = await offered("unknown", {}, 1_000);
+    const { worker, time, pending } = await offered("unknown", {}, 1_000);
     expect(worker.status.rows).toBeGreaterThan(0);
     await time.pass(1_000);
     expect(worker.status.rows).toBe(0);
+    expect(pending.reads).toEqual([]);
+  });
+
+  test("take no memory when they are paused, also while all that they may have in flight is", async () => {
+    const { time, worker, others } = await workerOver();
+    for (let nth = 0; nth < 4; nth += 1) worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    others.set(partnerId, "paused");
+    worker.partnerChanged(partnerId);
+    expect(worker.status).toMatchObject({ slots: 2, rows: 2 });
   });
 
   test.each(["paused", "unknown"] as const)("are sent everything when they are no longer %s", async (state) => {
@@ -91,7 +101,7 @@ describe("a worker", () => {
     ["whose URL cannot be read", { callBackUrl: "not a URL" }],
     ["that an error keeps from being handled", { transactionId: "broken" as TransactionId }],
   ])("reports a notification %s, and sends the others", async (_, more) => {
-    const { time, worker, begun, faults, answer } = await workerOver();
+    const { time, worker, begun, faults, shards, answer } = await workerOver();
     const [bad, good] = [deliveryOf(partnerId, more), deliveryOf(partnerId)];
     worker.offer(bad, time.ms);
     worker.offer(good, time.ms);
@@ -101,6 +111,10 @@ describe("a worker", () => {
     await time.pass(10);
     expect(faults).toEqual([bad]);
     expect(worker.status.slots).toBe(0);
+    // Nothing is left to wait for.
+    void worker.stop(60_000);
+    await time.pass(10);
+    expect(shards.mine).toEqual([]);
   });
 
   test("reads a delivery that is offered long after it was written, instead of sending it again", async () => {
@@ -130,9 +144,40 @@ describe("a worker", () => {
     const rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
     for (const row of rows) worker.offer(row, time.ms);
     await new Promise((resolve) => setImmediate(resolve));
+    worker.offer(deliveryOf(newId<"partner">()), time.ms);
+    await new Promise((resolve) => setImmediate(resolve));
     expect(begun).toHaveLength(32);
     await time.pass(0);
-    expect(begun).toEqual(rows);
+    expect(begun).toEqual(expect.arrayContaining(rows));
+  });
+
+  test("settles its shards one round at a time, and every second round while nothing changes", async () => {
+    const { time, worker, pending } = await workerOver();
+    for (let nth = 0; nth < 4; nth += 1) worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(5_000);
+    const running = Promise.withResolvers<void>();
+    const tick = vi.spyOn(worker.ownership, "tick").mockReturnValueOnce(running.promise);
+    for (let times = 0; times < 3; times += 1) worker.tick();
+    await time.pass(3_000);
+    expect(tick).toHaveBeenCalledTimes(1);
+    running.resolve();
+    await time.pass(10);
+    expect(tick).toHaveBeenCalledTimes(2);
+    await time.pass(10_000);
+    expect(tick).toHaveBeenCalledTimes(2 + 5);
+    // What waits for a slot meanwhile stays in memory.
+    expect([worker.status.rows, pending.reads]).toEqual([4, []]);
+  });
+
+  test("leaves what became due just now to its hint, and reads it after one that names no queue", async () => {
+    const { time, pending, worker, begun } = await workerOver();
+    pending.dueForMs = 100;
+    pending.rows = [deliveryOf(partnerId)];
+    await time.pass(12_000);
+    expect(begun).toEqual([]);
+    worker.wake({ partnerId });
+    await time.pass(10);
+    expect(begun).toEqual(pending.rows);
   });
 
   test("seals at most 256 KiB in each turn of the event loop, and a larger content alone", async () => {

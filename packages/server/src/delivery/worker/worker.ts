@@ -280,7 +280,7 @@ export class DeliveryWorker {
     this.#unknown = new Set(unknown);
     for (const partnerId of this.#missing) {
       for (const queue of this.#queues.queuesOf(partnerId))
-        if (queue.head !== undefined) this.#sendings.forgetReady(queue);
+        if (queue.head !== undefined) this.#queues.forgetReady(queue);
     }
   }
 
