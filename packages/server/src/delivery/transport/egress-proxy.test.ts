@@ -189,6 +189,21 @@ test("the third origin in a row that fails is the proxy's failure, until somethi
   expect(it.waitMs()).toBe(0);
 });
 
+test("deliveries are held for 1, 2, 4, then 5 s while the proxy fails, and no longer for a failure meanwhile", () => {
+  let nowMs = 10_000;
+  const { proxy } = through(1, { proxy: { clock: { monotonicMs: () => nowMs } } });
+  const waits = Array.from({ length: 5 }, () => {
+    proxy.failed("https://callback.test", new Error("away"));
+    const waitMs = proxy.waitMs();
+    nowMs += waitMs / 2;
+    proxy.failed("https://callback.test", new Error("away"));
+    nowMs += waitMs / 2;
+    expect(proxy.waitMs()).toBe(0);
+    return waitMs;
+  });
+  expect(waits).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
+});
+
 test("dead origins beside a live one stay theirs, although its connection is an old one", async () => {
   const [proxy, peer] = [await connectProxy(), await live()];
   const { post, proxy: it } = through(proxy.port);

@@ -118,9 +118,11 @@ test.each([
   // Issued for one day from now: the warning depends on how long before its end it is checked.
   const endsAt = new Date(Math.floor(Date.now() / 1_000) * 1_000 + dayMs / 2);
   nowMs = endsAt.getTime() - days * dayMs;
-  const peer = await ok(await authority.issue("callback.test", endsAt));
+  const issued = await authority.issue("callback.test", endsAt);
+  const peer = await ok(issued);
   const partner = partnerWith({});
-  for (const current of [partner, partnerSnapshot({ callbackPins: [] }, partner.id)]) {
+  // Other settings need another connection, which shows the certificate again.
+  for (const current of [partner, partnerSnapshot({ callbackPins: [pinOf(issued.cert)] }, partner.id)]) {
     expect(await post(peer, current, transport)).toMatchObject(accepted);
   }
   const origin = `https://callback.test:${peer.port}`;
