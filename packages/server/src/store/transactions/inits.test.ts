@@ -5,6 +5,7 @@ import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Homes } from "../database/homes.ts";
+import { postgresReversals } from "../reversals/reversals.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { postgresSettlements } from "../settlements/settlements.ts";
 import { PostgresTransactions } from "./transactions.ts";
@@ -197,6 +198,32 @@ test("a settlement whose COMMIT was not answered is left to the instance that co
   expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
   expect(await settlements.find(partnerId, id)).toMatchObject({ tries: 1 });
   expect(await terminal(tid)).toMatchObject({ batch_closing: true });
+});
+
+test("a REVERSAL whose COMMIT was not answered is left once its Reversal is under way", async () => {
+  const tid = newTid();
+  const sale = sampleInit(partnerId, leaseId, { tid });
+  await first.begin(sale);
+  await connections.pool.query("UPDATE transactions SET state = 'SUCCESS', completed_at = now() WHERE id = $1", [
+    sale.id,
+  ]);
+  const takes = { ...settles, traceNo: false, settlement: null };
+  const reversal = sampleInit(partnerId, leaseId, { tid, command: "REVERSAL", originalId: sale.id, takes });
+  const looked = Promise.withResolvers<void>();
+  const { id, client } = await beginUnanswered(
+    reversal,
+    async (committing) => {
+      await committing.query("COMMIT");
+      // This instance looks for such commands of its own, too, and may be faster.
+      await postgresReversals(connections.homes).queue(partnerId, sale.id, reversal.id);
+    },
+    () => looked.resolve(),
+  );
+  client.release();
+  await looked.promise;
+  expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
+  const held = "SELECT successor_id FROM transactions WHERE id = $1";
+  expect((await connections.pool.query(held, [sale.id])).rows).toEqual([{ successor_id: id }]);
 });
 
 test.each([

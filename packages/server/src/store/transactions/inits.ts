@@ -78,7 +78,8 @@ const insertSettlements = prepared(`
   SELECT * FROM ${settlements.rows}`);
 
 // The caller got an answer that nothing was accepted, and the acquirer was not asked. What the command held is free
-// again. A settlement that an instance has claimed or taken over stays, whole: its totals may have been sent.
+// again. A settlement that an instance has claimed or taken over stays, whole: its totals may have been sent. So does a
+// REVERSAL whose Reversal is under way.
 const deleteAbandoned = prepared(`
   WITH settlement AS (
     DELETE FROM settlements s USING transactions t
@@ -89,6 +90,7 @@ const deleteAbandoned = prepared(`
     DELETE FROM transactions
     WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
       AND (command NOT IN ${settlementCommands} OR EXISTS (SELECT FROM settlement))
+      AND NOT EXISTS (SELECT FROM reversals r WHERE r.partner_id = $1 AND r.transaction_id = original_id AND r.requested_by = $2)
     RETURNING partner_id, id, original_id),
   terminal AS (
     UPDATE terminals t SET batch_closing = false FROM settlement s
