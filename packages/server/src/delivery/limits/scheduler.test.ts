@@ -151,6 +151,7 @@ describe("a partner gets a slot", () => {
   test("while its bytes are fewer than are free: one partner alone gets half of them", () => {
     const { scheduler, startAll } = schedulerOf(1_000, 10_000);
     scheduler.add(new Bodies("one", times(50, 1_000)), unlimited);
+    for (const { slot } of startAll()) scheduler.end(slot, true);
     expect(startAll()).toHaveLength(5);
     scheduler.add(new Bodies("other", times(50, 1_000)), unlimited);
     expect(startAll().map(({ queue }) => queue.partnerId)).toEqual(["other", "other", "other"]);
@@ -181,6 +182,17 @@ describe("a partner's tokens", () => {
     expect(scheduler.tokenInMs()).toBe(1_000);
     clock.ms += 1_000;
     expect(start()).toBeDefined();
+  });
+
+  test.each([
+    [1, 4, 2],
+    [4, 2, 1],
+  ])("are awaited by the partner that gets one first: %i, %i, %i a second", (...perSecond) => {
+    const { scheduler, start } = schedulerOf();
+    for (const maxPerSecond of perSecond)
+      scheduler.add(new Bodies(`${maxPerSecond}`, times(3)), { ...unlimited, maxPerSecond, ownedSinceMs: 0 });
+    expect(start()).toBeUndefined();
+    expect(scheduler.tokenInMs()).toBe(250);
   });
 
   test("are not missed if the next one arrived just after it was looked for", () => {

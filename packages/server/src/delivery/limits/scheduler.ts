@@ -140,7 +140,7 @@ export class Scheduler<Queue extends Schedulable> {
     if (entry === undefined) return;
     entry.inFlight -= 1;
     entry.bytes -= slot.bytes;
-    if (entry.queues.size > 0 && entry.inFlight < entry.limits.maxInFlight) this.#ring.add(entry);
+    if (entry.inFlight < entry.limits.maxInFlight) this.#ring.add(entry);
     this.#settle(entry);
   }
 
@@ -162,8 +162,7 @@ export class Scheduler<Queue extends Schedulable> {
     const head = headOf(entry);
     if (head === undefined) return false;
     const bytes = this.#countedBytes(head.bytes);
-    if (freeSlots <= 0 || bytes > freeBytes) return false;
-    return entry.inFlight === 0 || (entry.inFlight < freeSlots && entry.bytes + bytes <= freeBytes);
+    return entry.inFlight < freeSlots && entry.bytes + bytes <= freeBytes;
   }
 
   /** Undefined if it lacks a token. */

@@ -74,6 +74,7 @@ describe("workers share the shards", () => {
     const before = gone.length;
     for (let round = 0; round < 20; round += 1) for (const ownership of ownerships) await ownership.tick();
     expect(gone.length).toBe(before);
+    expect(ownerships.every(({ isStable }) => isStable)).toBe(true);
   });
 
   test("and give none up for a worker that has just started, and may be gone again soon", async () => {
@@ -87,7 +88,7 @@ describe("workers share the shards", () => {
     expect(ownerships[0]?.count).toBe(shardCount);
     newcomers.delete(second);
     await ownerships[0]?.tick();
-    expect(ownerships[0]?.count).toBe(shardCount - 8);
+    expect([ownerships[0]?.count, ownerships[0]?.isStable]).toEqual([shardCount - 8, false]);
   });
 
   test("and release one only when nothing of it is on the wire or unrecorded, those where nothing is first", async () => {
@@ -96,25 +97,27 @@ describe("workers share the shards", () => {
     living.delete(second);
     await ownerships[0]?.tick();
     living.add(second);
-    for (let shard = 0; shard < shardCount; shard += 1) if (shard >= 4) busy.add(shard);
+    for (let shard = 0; shard < shardCount; shard += 1) if (shard < 252) busy.add(shard);
     await ownerships[0]?.tick();
-    expect(gone).toEqual([0, 1, 2, 3]);
+    expect(gone).toEqual([252, 253, 254, 255]);
     // Nothing more starts for the other four.
     expect([ownerships[0]?.count, ownerships[0]?.ready.length]).toEqual([shardCount - 4, shardCount - 8]);
     for (let ticks = 0; ticks < 100; ticks += 1) await ownerships[0]?.tick();
     expect([ownerships[0]?.count, ownerships[0]?.ready.length]).toEqual([shardCount - 4, shardCount / 2]);
-    busy.delete(5);
+    busy.delete(2);
     await ownerships[0]?.tick();
-    expect(gone).toEqual([0, 1, 2, 3, 5]);
+    expect(gone).toEqual([252, 253, 254, 255, 2]);
   });
 
   test("stop believing in a lease that expired", async () => {
     const { ownerships, living, gone } = workersOver(1);
     const [ownership] = ownerships;
     await ownership?.tick();
-    expect(ownership?.ready).toHaveLength(shardCount);
+    await ownership?.tick();
+    expect([ownership?.ready.length, ownership?.isStable]).toEqual([shardCount, true]);
     living.clear();
     living.add("the next lease" as LeaseId);
+    expect([ownership?.isStable, ownership?.epochOf(newId<"partner">())]).toEqual([false, undefined]);
     // Before anything is read under the next one.
     const ticked = ownership?.tick();
     expect(ownership?.count).toBe(0);
@@ -221,6 +224,7 @@ describe("a worker whose ticks fail", () => {
     const fitness: boolean[] = [];
     const gone: number[] = [];
     const troubles: unknown[] = [];
+    const swept: number[] = [];
     const read = async () => {
       over.nowMs += over.tookMs;
       over.whileReading();
@@ -261,7 +265,7 @@ describe("a worker whose ticks fail", () => {
         },
       },
       prepare: (shards) => over.prepare(shards),
-      onReady: () => undefined,
+      onReady: (shards) => void swept.push(...shards),
       busyShards: (until) => (until === "answered" ? over.onWire : over.unrecorded),
       onFitness: () => void fitness.push(ownership.isFit),
       onGone: (shards) => void gone.push(...shards),
@@ -281,7 +285,7 @@ describe("a worker whose ticks fail", () => {
       await tick(5);
       expect([ownership.isFit, ownership.ready.length, released]).toEqual([true, shardCount, []]);
     };
-    return { over, ownership, tick, beginToFail, released, fitness, gone, troubles };
+    return { over, ownership, tick, beginToFail, released, fitness, gone, troubles, swept };
   }
 
   const all = Array.from({ length: shardCount }, (_, shard) => shard);
@@ -388,7 +392,7 @@ describe("a worker whose ticks fail", () => {
   });
 
   test("owns no partner of a claimed shard before its circuits are loaded", async () => {
-    const { over, ownership, tick } = workerWith({ isFailing: false });
+    const { over, ownership, tick, swept } = workerWith({ isFailing: false });
     const began = Promise.withResolvers<void>();
     const loaded = Promise.withResolvers<void>();
     over.prepare = () => {
@@ -398,10 +402,23 @@ describe("a worker whose ticks fail", () => {
     const partnerId = newId<"partner">();
     const ticked = tick();
     await began.promise;
-    expect([ownership.count, ownership.epochOf(partnerId)]).toEqual([shardCount, undefined]);
+    expect([ownership.count, ownership.epochOf(partnerId), swept]).toEqual([shardCount, undefined, []]);
     loaded.resolve();
     await ticked;
-    expect(ownership.epochOf(partnerId)).toBe(1);
+    expect([ownership.epochOf(partnerId), swept]).toEqual([1, all]);
+  });
+
+  test("is one whose every home fails: one that fails alone is reported, and tried again", async () => {
+    const { over, ownership, troubles, swept } = workerWith({ homes: 2, isFailing: false });
+    const away = new Error("the home is away");
+    over.prepare = () => Promise.reject(away);
+    await expect(ownership.tick()).rejects.toBe(away);
+    over.prepare = (shards) => ((shards[0] ?? 0) < shardCount / 2 ? Promise.reject(away) : Promise.resolve());
+    await ownership.tick();
+    expect([troubles, swept]).toEqual([[away], all.slice(shardCount / 2)]);
+    over.prepare = async () => undefined;
+    await ownership.tick();
+    expect(ownership.ready).toEqual(all);
   });
 
   test("sends nothing for a shard that is prepared after it was found unfit", async () => {
