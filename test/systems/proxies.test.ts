@@ -161,9 +161,9 @@ async function expectProxy(port: number): Promise<void> {
   expect(await self(port, "127.0.0.3", {}, "/metrics")).toBe(404);
 }
 
-/** TEST_RESTARTS=20 TEST_TILLS=16 for more: on two cores that is fifty commands a second. */
+/** Each instance once. TEST_RESTARTS=20 TEST_TILLS=16 for more: on two cores that is fifty commands a second. */
 const tills = Number(process.env["TEST_TILLS"] ?? 4);
-const restarts = Number(process.env["TEST_RESTARTS"] ?? 4);
+const restarts = Number(process.env["TEST_RESTARTS"] ?? 2);
 
 /** The instances are stopped and started again in turn, the next one as soon as the last one is ready. */
 async function expectCalmRestarts(port: number, operatorPort?: number): Promise<void> {
