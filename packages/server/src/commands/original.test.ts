@@ -63,6 +63,12 @@ describe("a refusal", () => {
     ["void", "in_doubt", { ...sale, ...successor("VOID", "in_doubt") }, /unanswered VOID of .* wait/],
     ["complete", "in_doubt", { ...preAuth, ...successor("PREAUTH_COMPLETE", "in_doubt") }, /unanswered PREAUTH_COMPL/],
     ["reverse", "in_doubt", { ...sale, reversal: "pending" }, /not answered yet: wait/],
+    [
+      "reverse",
+      "in_doubt",
+      { ...sale, ...declined, reversal: "pending", ...successor("REVERSAL", "in_flight") },
+      /not answered yet: wait/,
+    ],
     ["void", "in_doubt", { ...sale, reversal: "parked" }, /Reversal of .* is parked.*the operator/],
     [
       "void",

@@ -137,7 +137,7 @@ const guardRefusals: Readonly<Record<Guard, (original: OriginalState, asks: Orig
 };
 
 /** It ended without an answer, and no REVERSAL waits for its own Reversal yet. */
-export function isBeingReversed({ state, reversal, successor }: OriginalState): boolean {
+function isBeingReversed({ state, reversal, successor }: OriginalState): boolean {
   return state === "ERROR" && reversal === "pending" && successor === null;
 }
 

@@ -2,7 +2,7 @@ import { type Command, commands } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { approvedPreAuth, approvedSale, dayMs, preAuthDays } from "./original.fixture.ts";
-import { isBeingReversed, originalRefusal } from "./original.ts";
+import { originalRefusal } from "./original.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
 import { reversalStateAfter } from "./reversal.ts";
 import {
@@ -48,7 +48,9 @@ function isAccepted({ original, command, amountMinor, nowMs }: Asked): boolean {
   const [of, from] = accepted[command];
   const status = transactionStatusOf(original);
   if (original.origin === "switch" || !of.includes(original.command) || !from.includes(status)) return false;
-  if (status === "IN_DOUBT") return isBeingReversed(original);
+  if (status === "IN_DOUBT") {
+    return original.state === "ERROR" && original.reversal === "pending" && original.successor === null;
+  }
   if (command === "REVERSAL" && status === "APPROVED") return original.reversal !== "stands";
   if (command === "REFUND") return original.refundedMinor + amountMinor <= original.amountMinor;
   if (command !== "PREAUTH_COMPLETE") return true;
