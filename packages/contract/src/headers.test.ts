@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { webhookKey, webhookSignature, webhookSignatureMatches } from "./headers.ts";
+import { notificationHeaders, webhookKey, webhookSignature, webhookSignatureMatches } from "./headers.ts";
 
 const key = webhookKey(`whsec_${randomBytes(32).toString("base64")}`);
 const other = webhookKey(`whsec_${randomBytes(32).toString("base64")}`);
@@ -40,6 +40,21 @@ describe("the header's signature", () => {
     expect(webhookSignatureMatches(`${unknown} ${one} ${two}`, id, "1", body, [key])).toBe(true);
     expect(webhookSignatureMatches(two, id, "1", body, [key, other])).toBe(true);
     expect(webhookSignatureMatches(unknown, id, "1", body, [key, other])).toBe(false);
+  });
+
+  test("is sent under both keys of a rotation", () => {
+    const posted = {
+      id,
+      command: "SALE",
+      attemptNo: 1,
+      body,
+      timestampS: 1,
+      cipher: "jwe",
+      keyId: "",
+      userAgent: "",
+    } as const;
+    const { "webhook-signature": sent = "" } = notificationHeaders({ ...posted, webhookKeys: [key, other] });
+    for (const one of [key, other]) expect(webhookSignatureMatches(sent, id, "1", body, [one])).toBe(true);
   });
 
   test("does not match the same bytes split differently into id, time and body", () => {

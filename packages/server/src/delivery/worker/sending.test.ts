@@ -69,6 +69,17 @@ describe("the outcome of an attempt", () => {
     expect(begun).toContain(later);
   });
 
+  test("of a POST that failed gives its partner no further POST in the same second", async () => {
+    const { time, worker, begun, answers } = await workerOver({}, { slotsMax: 32, maxPerSecond: 2 });
+    await time.pass(2_000);
+    for (let times = 0; times < 4; times += 1) worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    expect(begun).toHaveLength(2);
+    for (const answer of answers.splice(0)) answer({ attempt: failedAttempt, next });
+    await time.pass(10);
+    expect(begun).toHaveLength(2);
+  });
+
   test("of a probe that was not sent lets one of another queue of that endpoint probe at once", async () => {
     const { time, pending, worker, begun, circuits, answer } = await workerOver({ postpone });
     circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 0 } }];

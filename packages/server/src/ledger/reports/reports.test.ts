@@ -144,9 +144,10 @@ describe("the completions of one report", () => {
     ]);
   });
 
-  test("a settlement has its batch for the order of delivery", async () => {
-    const { reports, durable } = reportsWith();
-    await reports.report([completion("sale", "SALE"), completion("settlement", "SETTLEMENT")]);
+  test("a settlement is written once its Sales are durable, and has their batch for the order of delivery", async () => {
+    const { reports, durable, began } = reportsWith();
+    await reports.report([completion("settlement", "SETTLEMENT"), completion("sale", "SALE")]);
+    expect(began.map(({ behind }) => behind)).toEqual([[], ["sale"]]);
     const [sale, settlement] = durable;
     expect(sale?.batchId).toEqual(expect.any(String));
     expect(settlement).toMatchObject({ batchId: sale?.batchId, notification: { settlesBatch: sale?.batchId } });

@@ -241,20 +241,22 @@ describe("a 25 to a Reversal", async () => {
     expect(patient.bank.find(sale.id)).toMatchObject({ state: "reversed" });
   });
 
-  test.each(["another host", "an unknown host"])("parks it after the schedule if %s got the Sale", async (where) => {
+  test.each([
+    ["another host got the Sale", "second", "simulator"],
+    ["nobody knows which host got the Sale", "simulator", ""],
+    ["the answer does not say which host it is from", "", "simulator"],
+  ])("parks it after the schedule if %s", async (_, site, originalSite) => {
     const [dying, other] = [await patient.start(), await patient.start()];
     dying.nextFares("SALE", { answers: "lost" });
     const death = dying.crashesAt({ at: "ask", phase: "before", when: isReversal });
     const sale = await dying.ended(own, new LedgerTill().sale());
     await death;
     expect(sale.site).toBe("simulator");
-    for (const { acquirer } of [first, other]) acquirer.host = where === "another host" ? "second" : "simulator";
+    for (const { acquirer } of [first, other]) acquirer.host = site || (undefined as never);
     onTestFinished(() => {
       first.acquirer.host = "simulator";
     });
-    if (where === "an unknown host") {
-      await patient.query("UPDATE transactions SET site = NULL WHERE id = $1", [sale.id]);
-    }
+    await patient.query("UPDATE transactions SET site = nullif($2, '') WHERE id = $1", [sale.id, originalSite]);
     await pastTheMargin(sale.id);
     for (let tries = 2; tries <= 7; tries += 1) {
       await patient.runDueNow();
@@ -266,7 +268,6 @@ describe("a 25 to a Reversal", async () => {
       .toMatchObject({ state: "PARKED", code: "25" });
     const refused = "SELECT detail FROM events WHERE kind = 'reversal_refused' AND subject_id = $1";
     const [event] = await patient.query<{ detail: unknown }>(refused, [sale.id]);
-    const [site, originalSite] = where === "another host" ? ["second", "simulator"] : ["simulator", ""];
     expect(event?.detail).toEqual({ responseCode: "25", site, originalSite });
     expect(await first.find(own, sale.id)).toMatchObject({ state: "ERROR", reversal: "parked" });
     await other.close();
