@@ -109,10 +109,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     contents,
     audit,
     auditStore,
-    proposals: postgresProposals(
-      database.pool,
-      (seq, hash, mac) => mac !== null && auditKeys.isRight(mac, entryText(seq, hash)),
-    ),
+    proposals: postgresProposals(database.pool, (seq, hash, mac) => auditKeys.isRight(mac, entryText(seq, hash))),
     learnAuditKeys: async () => auditKeys.learn(await auditKeyVersions(masterKey, values)),
     rowSeals,
     cardKey,

@@ -1,4 +1,7 @@
-import { expect, test } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { takeBackup, withoutPassword } from "./take.ts";
 
 test.each([
@@ -14,13 +17,31 @@ test.each([
   expect(withoutPassword(url)).toEqual({ target, password });
 });
 
+const server = {
+  ...{ nowMs: 0, version: "18.1", major: 18, schema: 94, walArchived: true, walSegmentBytes: 16_777_216 },
+  ...{ tablespaces: [], isCluster: false },
+};
+
 test.each([
   ["No service was started on this database", { schema: 0 }],
   ["The server has tablespaces of its own: fast", { tablespaces: ["fast"] }],
   ["spread over several servers by Citus", { isCluster: true }],
 ])("a server of which a backup would not be whole is refused: %s", async (words, change) => {
-  const server = { nowMs: 0, version: "18.1", major: 18, schema: 94, walArchived: true, walSegmentBytes: 16_777_216 };
-  const source = async () => ({ ...server, tablespaces: [], isCluster: false, ...change });
+  const source = async () => ({ ...server, ...change });
   const place = { folder: "/nowhere", url: "postgres://u@127.0.0.1:9/d", env: {}, version: "1.0.0" };
   await expect(takeBackup({ ...place, source, signal: AbortSignal.abort() })).rejects.toThrow(words);
+});
+
+test("the password of the URL counts, whatever the environment has", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "paybell-take-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const program = `#!/bin/sh
+[ "$1" = --version ] && echo "pg_basebackup (PostgreSQL) 99.1" && exit
+echo "$PGPASSWORD" >&2
+exit 1`;
+  await writeFile(join(folder, "pg_basebackup"), program, { mode: 0o755 });
+  const env = { PATH: folder, PGPASSWORD: "another" };
+  const place = { folder, url: "postgres://u:right@127.0.0.1:9/d", env, version: "1.0.0" };
+  const source = async () => ({ ...server, version: "99.1", major: 99 });
+  await expect(takeBackup({ ...place, source, signal: new AbortController().signal })).rejects.toThrow("failed: right");
 });

@@ -97,7 +97,7 @@ export class HttpTestService {
   readonly auditFailures: unknown[] = [];
   isStopping = false;
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
-  readonly #transactions: Transaction[] = [];
+  readonly transactions: Transaction[] = [];
   readonly #failures = new Map<string, { readonly error: unknown; calls: number }>();
   readonly #waits = Promise.withResolvers<void>();
   #hold: () => Promise<void> = () => Promise.resolve();
@@ -133,13 +133,13 @@ export class HttpTestService {
           this.ran.push({ request, respondAsync });
           await this.#hold();
           const transaction = transactionOf(partner, request, this.done && !respondAsync);
-          this.#transactions.push(transaction);
+          this.transactions.push(transaction);
           return { transaction, done: this.done && !respondAsync };
         },
-        find: async (partnerId, id) => this.#transactions.find((one) => one.partnerId === partnerId && one.id === id),
+        find: async (partnerId, id) => this.transactions.find((one) => one.partnerId === partnerId && one.id === id),
         chain: (transaction) => Promise.resolve([transaction]),
         findByReqId: async (partnerId, reqId) =>
-          this.#transactions.find((one) => one.partnerId === partnerId && one.reqId === reqId),
+          this.transactions.find((one) => one.partnerId === partnerId && one.reqId === reqId),
       }),
       reports: fake({
         report: async (completions) => {

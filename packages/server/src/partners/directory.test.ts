@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ServiceError } from "../errors.ts";
 import { newId, type PartnerId } from "../ids.ts";
@@ -190,6 +191,23 @@ describe("the directory", () => {
     expect(after).not.toBe(before);
     expect(after?.keys.encryption).toBe(before?.keys.encryption);
     expect(after?.keys.webhook[0]).toBe(before?.keys.webhook[0]);
+  });
+
+  test("presents the client certificate that replaced another", async () => {
+    const { directory, states, add } = scene();
+    const { id } = add();
+    const row = states.partners.get(id) as LoadedPartner;
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const key = privateKey.export({ type: "pkcs8", format: "pem" });
+    const presented = async (certificate: string) => {
+      const place = { partnerId: id, keyId: newId<"key">(), kind: "callbackKey" } as const;
+      const material = masterKey.seal(Buffer.from(JSON.stringify({ certificate, key })), place);
+      const keys = [...row.keys, { id: place.keyId, kind: place.kind, material }];
+      states.partners.set(id, { ...row, fingerprint: certificate, keys });
+      await directory.invalidate(id);
+      return (await directory.find(id))?.keys.client?.certificate;
+    };
+    expect([await presented("first"), await presented("second")]).toEqual(["first", "second"]);
   });
 
   test("forgets a partner that is gone", async () => {

@@ -261,6 +261,16 @@ describe("GET /v1/transactions", () => {
     for (const problem of rest) expect(problem).toEqual(one);
   });
 
+  test("of a decline that was let stand, the chain says what its partner was told", async () => {
+    const { body: made } = await run(sale);
+    for (const one of service.transactions) {
+      Object.assign(one, { reversal: "stands" });
+      Object.assign(one.facts.fields, { status: "ERROR" });
+    }
+    const { body } = await service.call("GET", `/v1/transactions/${made["id"]}`);
+    expect(body).toMatchObject({ status: "ERROR", chain: [{ status: "ERROR" }] });
+  });
+
   test("the query must be a reqId and nothing else", async () => {
     expect(codesOf((await service.call("GET", "/v1/transactions")).body)).toEqual({ reqId: "missing_field" });
     expect(codesOf((await service.call("GET", `/v1/transactions?reqId=${reqId}&x=1`)).body)).toEqual({

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { AddressBlocks, parseBlock } from "./address-blocks.ts";
+import { AddressBlocks, networkOf, parseBlock } from "./address-blocks.ts";
 
 const everything = ["0.0.0.0/0", "::/0"];
 
@@ -148,4 +148,13 @@ describe("a list", () => {
       ),
     );
   });
+});
+
+test.each([
+  ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true],
+  ["2001:db8:1:2::1", "2001:db8:1:3::1", false],
+  ["203.0.113.7", "203.0.113.8", false],
+  ["203.0.113.7", "::ffff:203.0.113.7", true],
+])("%s and %s count as one caller: %s", (one, other, counts) => {
+  expect(networkOf(one) === networkOf(other)).toBe(counts);
 });

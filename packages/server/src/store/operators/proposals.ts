@@ -24,15 +24,15 @@ interface RuleChange {
   readonly minutes: number;
 }
 
-/** Whether we wrote an entry of the audit: by its MAC. */
-type IsOurs = (seq: number, hash: string, mac: Buffer | null) => boolean;
+/** Whether we wrote an entry of the audit: by its MAC. One without a MAC is nobody's. */
+type IsOurs = (seq: number, hash: string, mac: Buffer) => boolean;
 
 /** Proposals in PostgreSQL, whose clock decides when one has expired. */
 export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
   /** The last change of ours. Forged ones must not hide it, however many they are. */
   async function lastAudited(before: string): Promise<number> {
     const rows = await ruleChanges.rows(pool, [before]);
-    const ours = rows.find(({ seq, hash, mac }) => isOurs(Number(seq), hash, mac));
+    const ours = rows.find(({ seq, hash, mac }) => mac !== null && isOurs(Number(seq), hash, mac));
     const last = rows.at(pageMax - 1);
     return ours === undefined && last !== undefined ? await lastAudited(last.seq) : (ours?.minutes ?? 0);
   }

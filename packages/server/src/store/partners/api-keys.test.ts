@@ -4,6 +4,7 @@ import { systemClock } from "../../clock.ts";
 import { newId } from "../../ids.ts";
 import { ApiKeys, type NewApiKey } from "../../partners/api-keys.ts";
 import { MasterKey } from "../../partners/master-key.ts";
+import { type RowSeal, sealOf } from "../operators/row-seals.ts";
 import { postgresPartners } from "./partners.ts";
 import { openRegistry, sampleInput } from "./registry.fixture.ts";
 
@@ -24,6 +25,16 @@ test("several stand at once, each with its own scopes; the first one allows ever
   expect(await keyOf(till.id)).toMatchObject({ name: "till", scopes: ["commands", "read"], lastUsedAt: null });
   const { rows } = await connections.pool.query("SELECT material FROM partner_keys WHERE id = $1", [till.id]);
   expect(rows[0].material.toString()).not.toContain(till.apiKey);
+});
+
+test("the seal of one covers what it allows, in a form that keys sealed before have too", async () => {
+  const till = await keys.add(id, { name: "till", scopes: ["commands", "read"] }, null);
+  const select = `SELECT ${sealOf("partner_keys")} AS seal FROM partner_keys t WHERE t.id = $1`;
+  const { rows } = await connections.pool.query<{ seal: RowSeal }>(select, [till.id]);
+  expect(JSON.parse(rows[0]?.seal.text ?? "")).toEqual([
+    ...["apiKey", id, till.id, "apiKey", expect.stringMatching(/^[0-9a-f]{64}$/), expect.any(Number), null],
+    ...["till", ["commands", "read"]],
+  ]);
 });
 
 test("one that is revoked is refused at once, and the others stand", async () => {

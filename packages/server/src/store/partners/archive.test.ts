@@ -46,6 +46,17 @@ test("a partner that is enabled again during its deletion stays, with all that i
   }
 });
 
+test("a deletion waits until every instance knows of the last change, also of a partner that was paused before", async () => {
+  const { id } = await registerPartner(bench.pool);
+  // Later than any test lasts.
+  await bench.pool.query(
+    `UPDATE partners SET state = 'disabled', stopped_at = now() - interval '1 hour', updated_at = now() + interval '1 hour'
+     WHERE id = $1`,
+    [id],
+  );
+  expect(await postgresPartnerArchive(bench).obstacles(id)).toEqual(["it was changed less than 10 seconds ago"]);
+});
+
 const transaction = (more: string, values: string) => `
   INSERT INTO transactions (partner_id, id, origin, command, req_id, chain_id, facts, ${more})
   VALUES ($1, gen_random_uuid(), 'switch', 'SALE', 'r', gen_random_uuid(), '{"fields":{}}', ${values})`;

@@ -7,6 +7,7 @@ import { Client } from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId } from "../../ids.ts";
 import { grantToService, narrowedRights, readExcessRights } from "../database/service-role.ts";
 import { insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
@@ -58,6 +59,16 @@ test("a migration is applied beside older instances, and once", async () => {
   await write("9001_more.sql", "CREATE TABLE more (id integer);");
   expect(await migrate(database.url, folder)).toEqual(["9001_more.sql"]);
   expect(await migrate(database.url, folder)).toEqual([]);
+});
+
+test("instances that start together apply a migration once", async () => {
+  await write("9001_more.sql", "CREATE TABLE more (id integer);");
+  await client.query("BEGIN; LOCK TABLE migrations");
+  const both = Promise.all([migrate(database.url, folder), migrate(database.url, folder)]);
+  // One waits for the table, the other for the first.
+  await withAdmin(database.url, (admin) => lockWaits(admin, 2));
+  await client.query("COMMIT");
+  expect((await both).flat()).toEqual(["9001_more.sql"]);
 });
 
 test("a breaking one waits for the last older instance: refused by name, with nothing of it done", async () => {

@@ -363,3 +363,20 @@ test("an original whose terminal was removed is still known, in a batch that is 
   await first.begin(sampleInit(partnerId, leaseId, { tid, command: "VOID", originalId: sale.id, refusal }));
   expect(batches).toEqual(["closed"]);
 });
+
+test.each(["VOID", "PREAUTH_COMPLETE"] as const)(
+  "of two %ss of one original in one commit, one begins",
+  async (command) => {
+    const [tid, refusal] = [newTid(), { code: "already_voided", message: "It has a successor." } as const];
+    const original = sampleInit(partnerId, leaseId, { tid });
+    await first.begin(original);
+    const next = () =>
+      sampleInit(partnerId, leaseId, {
+        ...{ tid, command, originalId: original.id, chainId: original.chainId },
+        refusal: (_, judged) => (judged?.successor ? refusal : undefined),
+      });
+    // The first one has a commit of its own, under way; the others share the next.
+    const begun = await Promise.all([sampleInit(partnerId, leaseId), next(), next()].map((init) => first.begin(init)));
+    expect(begun.map(({ outcome }) => outcome)).toEqual(["begun", "begun", "refused"]);
+  },
+);

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import type { PartnerId } from "../../ids.ts";
+import { newId, type PartnerId } from "../../ids.ts";
 import { MoneyOperations, type MoneyOperationsParts, type MoneyStore } from "../../ledger/money-operations.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
@@ -158,4 +158,20 @@ test("a settlement is found with the batch that it closed, and without reading o
   carriedOut.length = 0;
   expect(await money.settlement(id)).toMatchObject({ id, command: "SETTLEMENT", batchId, step: null, tries: null });
   expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
+});
+
+test("the Void of a Sale that was reversed is in no sum of its merchant, because the Sale is in none", async () => {
+  const partner = await insertPartner(pool);
+  const insert = `
+    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, original_id, reversal_state)
+    VALUES ($1, $2::uuid, 'command', $3, 'SUCCESS', $2::uuid::text, $2::uuid, $4, $5, $6)`;
+  const facts = { fields: { mid: "M1", currency: "VND", amount: "5" } };
+  for (const reversal of [null, "done"]) {
+    const sale = newId();
+    await pool.query(insert, [partner, sale, "SALE", facts, null, reversal]);
+    await pool.query(insert, [partner, newId(), "VOID", facts, sale, null]);
+  }
+  expect(await money.merchants({ partner, fromMs: 0, toMs: Date.now() + 1_000 })).toMatchObject([
+    { saleQuantity: 1, saleTotal: "5", voidQuantity: 1, voidTotal: "5", reversedQuantity: 1 },
+  ]);
 });
