@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SMTPServer } from "smtp-server";
 import { expect, onTestFinished, test } from "vitest";
-import { createDatabase } from "../../../../test/support/database.ts";
 import { oidcClientId, oidcClientSecret, startOidcProvider } from "../../../../test/support/oidc-provider.ts";
 import { readConfig } from "../config/config.ts";
 import { connectProxy } from "../delivery/transport/connect-proxy.fixture.ts";
@@ -14,7 +13,6 @@ import { OidcSignIn } from "../operators/oidc.ts";
 import { egressProxyFindings } from "../programs/check.ts";
 import { newMasterKeyText } from "../programs/master-key.ts";
 import { egressFetch } from "./egress.ts";
-import { type Infrastructure, openInfrastructure } from "./infrastructure.ts";
 import { testAlerts } from "./observation/alerts.ts";
 
 async function listening(server: Server): Promise<number> {
@@ -110,25 +108,6 @@ test("alerts go through the proxy, mails too", async () => {
   expect(bodies.join("")).toContain("alert_test");
   expect(mails.join("")).toContain("A test: alerts arrive here");
   expect(proxy.asked.toSorted()).toEqual([`127.0.0.1:${port}`, `mail.test:${mailPort}`].toSorted());
-});
-
-test("the service's own alerts go through the proxy", async () => {
-  const [proxy, port] = [await connectProxy(), await listening(createServer((_, response) => response.end()))];
-  const [{ url: databaseUrl, drop }, closing] = [await createDatabase(), [] as (() => unknown)[]];
-  onTestFinished(async () => {
-    for (const step of closing.reverse()) await step();
-    await drop();
-  });
-  const config = throughProxy(proxy.port, {
-    PAYBELL_ALERT_URL: `http://127.0.0.1:${port}/`,
-    PAYBELL_ALERT_ADDRESSES: "127.0.0.1",
-    PAYBELL_ALERT_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
-  });
-  const log = { warn: () => undefined } as unknown as Infrastructure["log"];
-  const { alerts } = await openInfrastructure({ config, databaseUrl, homes: undefined, log, sandbox: false }, closing);
-  alerts.start();
-  await alerts.record({ kind: "shards_unowned", partnerId: null, subjectId: null, detail: {} });
-  await expect.poll(() => proxy.asked).toEqual([`127.0.0.1:${port}`]);
 });
 
 test("the check asks the proxy, and names who looks names up", async () => {
