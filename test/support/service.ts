@@ -108,14 +108,15 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
 
   async function register(settings: Partial<PartnerInput> = {}, options: RegisterOptions = {}): Promise<TestPartner> {
     const { host = "127.0.0.1", server = await startPartnerServer(host) } = options;
-    const { status, body, text } = await operator("POST", "/operator/v1/partners", {
+    const input = {
       name: "A partner",
       callBackUrl: server.url,
       callbackAddresses: [`${host}/32`],
       callingAddresses: ["127.0.0.1/32"],
       terminals: "open",
       ...settings,
-    });
+    };
+    const { status, body, text } = await untilAccepted(() => operator("POST", "/operator/v1/partners", input));
     if (status !== 201) throw new Error(`the partner was not registered: ${text}`);
     const { id, ...secrets } = body as unknown as Secrets & { id: string };
     const keys = receiverKeys(secrets, settings);
