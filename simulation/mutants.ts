@@ -89,7 +89,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the queue of an endpoint that accepts nothing is not scanned",
-    seed: 45,
+    seed: 33,
     sabotage: wrong(BlockedQueues, "scan", async () => undefined),
   },
   {
@@ -174,7 +174,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a stop whose time is over aborts nothing",
-    seed: 84,
+    seed: 125,
     sabotage: wrong(SimulatedAttempts, "abort", () => undefined),
   },
   {
