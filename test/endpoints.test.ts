@@ -91,9 +91,8 @@ describe.concurrent("an endpoint that fails", () => {
     expect(found).toMatchObject({
       kind: "origin",
       target: new URL(partner.server.url).origin,
+      failures: failuresToOpen,
     });
-    // On a slow machine its first probe has failed too by now.
-    expect(found.failures).toBeGreaterThanOrEqual(failuresToOpen);
     expect(found.lastReason).toBe("status");
     const posts = partner.server.deliveries.length;
     await service.report(Array.from({ length: 20 }, () => reportedSale(partner.id)));
