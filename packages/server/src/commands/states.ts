@@ -149,7 +149,12 @@ export const reversalTransitions: readonly Transition<Uppercase<ReversalState>>[
     guard: "the acquirer refuses for good to undo it. Final: neither a late approval nor its partner reverses it again",
   },
   { from: "DONE", event: "the original is approved late", to: "PENDING" },
-  { from: "PARKED", event: "the original is approved late", to: "PENDING" },
+  {
+    from: "PARKED",
+    event: "the original is approved late",
+    to: "PENDING",
+    guard: "it had not succeeded, or had been reversed before",
+  },
 ];
 
 /** Guards of the cases below, and how the documents name them. */

@@ -231,6 +231,36 @@ test.each([
   expect(await decide(id)).toBe(true);
 });
 
+test.each([
+  ["was reversed", undo],
+  ["the acquirer refuses to reverse", park],
+])("a late approval of a success that %s changes no totals that are with the acquirer", async (_, before) => {
+  const id = await timedOut();
+  await reversals.end((await taken(id)) ?? fail(), before);
+  const batches = await connections.pool.query<{ batch_id: string }>(
+    `WITH succeeded AS (UPDATE transactions SET state = 'SUCCESS' WHERE id = $2 RETURNING tid, batch_id)
+     INSERT INTO settlements (partner_id, id, kind, tid, batch_id, step)
+     SELECT $1, gen_random_uuid(), 'SETTLEMENT', tid, batch_id, 'sending' FROM succeeded RETURNING batch_id`,
+    [partnerId, id],
+  );
+  const { batch_id: batchId = "" } = batches.rows[0] ?? {};
+  onTestFinished(
+    async () => void (await connections.pool.query("DELETE FROM settlements WHERE batch_id = $1", [batchId])),
+  );
+  const sent = await settlements.totals(partnerId, batchId);
+  for (const after of [park, undo, park]) {
+    await reversals.repeat(partnerId, id);
+    expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
+    const due = await taken(id);
+    expect(due === undefined).toBe(before === park);
+    if (due !== undefined) await reversals.end(due, after);
+    expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
+  }
+  // The acquirer counts it, or the operator waits.
+  expect(await reversals.letStand(partnerId, id)).toBe(before === park);
+  expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
+});
+
 test("what stands is not reversed again, and who else holds it holds it still", async () => {
   const id = await timedOut();
   await reversals.end((await taken(id)) ?? fail(), park);

@@ -7,7 +7,7 @@ import type { Homes } from "../database/homes.ts";
 import { prepared } from "../database/statement.ts";
 import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
-import { answerable, openReversal } from "../transactions/conditions.ts";
+import { answerable, isStanding, openReversal } from "../transactions/conditions.ts";
 
 const claim = dueClaim<DueReversal>({
   table: "reversals",
@@ -28,6 +28,9 @@ const postpone = prepared(`
     response_code = CASE WHEN response_code = '${unknownCode}' THEN response_code ELSE coalesce(nullif($5, ''), response_code) END
   WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`);
 
+// A success that was reversed once counts nowhere, whatever its Reversal does again, until a person lets it stand.
+const wasReversed = "(t.state = 'SUCCESS' AND t.reversal_state IS NOT DISTINCT FROM 'done')";
+
 // Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
 // try that is not the last requested one says nothing about a later late approval.
 const endWhere = (standing: string, before = "") => `
@@ -38,7 +41,7 @@ const endWhere = (standing: string, before = "") => `
       FROM clock WHERE partner_id = $1 AND transaction_id = $2 AND ${standing}
       RETURNING partner_id, transaction_id, requested_by),
     own AS (
-      UPDATE transactions t SET reversal_state = lower($3::text),
+      UPDATE transactions t SET reversal_state = CASE WHEN ${wasReversed} THEN 'done' ELSE lower($3::text) END,
         successor_state = CASE WHEN t.successor_command IS DISTINCT FROM 'REVERSAL' THEN t.successor_state
           WHEN $3::text = 'DONE' THEN 'done' ELSE 'in_doubt' END
       FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id),
@@ -58,19 +61,19 @@ const endedBefore = prepared<EndedRow>(`
 
 // The totals of a batch are with the acquirer, and are sent again until it answers: a person changes nothing meanwhile that
 // counts in them. Nothing is sent before the lock on the step is free.
-const totalsWith = (state: "SUCCESS" | "ERROR") => `
+const totalsWith = (what: string) => `
   counted AS (
     SELECT s.step FROM transactions t JOIN settlements s ON s.partner_id = t.partner_id AND s.batch_id = t.batch_id
-    WHERE t.partner_id = $1 AND t.id = $2 AND t.state = '${state}' AND s.kind = 'SETTLEMENT'
+    WHERE t.partner_id = $1 AND t.id = $2 AND ${what} AND s.kind = 'SETTLEMENT'
     FOR SHARE OF s),`;
 const noneAreSent = "NOT EXISTS (SELECT FROM counted c WHERE c.step <> 'waiting')";
 
-const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSent}`, totalsWith("SUCCESS")));
+const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSent}`, totalsWith(isStanding)));
 
 // It succeeded after all, and with it what it did to its original. Its facts stay as its partner was told. A partner's
 // REVERSAL that had failed holds it no longer.
 const letStand = prepared(`
-  WITH ${totalsWith("ERROR")}
+  WITH ${totalsWith(`NOT (${isStanding})`)}
   ended AS (
     UPDATE reversals SET state = 'STANDS', stood_at = now()
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED' AND ${noneAreSent}
@@ -115,24 +118,27 @@ const heldAgain = `
     WHERE t.command IN ('VOID', 'PREAUTH_COMPLETE') AND o.partner_id = t.partner_id AND o.id = t.original_id
       AND o.successor_id IS NULL)`;
 
-// The original was sent, or answered, after its Reversal was queued: it may be charged now.
+// The original was sent, or answered, after its Reversal was queued: it may be charged now. That of a success which the
+// acquirer refuses to reverse, and which counts, says nothing new.
 const repeat = prepared(`
   WITH again AS (
     UPDATE reversals r SET state = 'PENDING', due_at = now(), tries = ${requestedAgain}, left_by = now()
     WHERE partner_id = $1 AND transaction_id = $2 AND state <> 'STANDS'
+      AND NOT (state = 'PARKED' AND ended_at IS NULL
+        AND EXISTS (SELECT FROM transactions t WHERE t.partner_id = $1 AND t.id = $2 AND t.state = 'SUCCESS'))
     RETURNING partner_id, transaction_id),${heldAgain}
   UPDATE transactions t SET reversal_state = 'pending'
-  FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`);
+  FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id AND NOT ${wasReversed}`);
 
 const retry = prepared(`
-  WITH ${totalsWith("SUCCESS")}
+  WITH ${totalsWith(isStanding)}
   again AS (
     UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
     WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND ${noneAreSent}
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET reversal_state = 'pending'
-    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id),${heldAgain}
+    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id AND NOT ${wasReversed}),${heldAgain}
   SELECT FROM again`);
 
 // Every unanswered command has a Reversal, once its instance or another one has ended it. Days after that is done, an
