@@ -60,18 +60,19 @@ const readDue = prepared<DueRow>(`
   WHERE p.later <= 1
   ORDER BY i.no, p.nth`);
 
-// One index step for each shard, then for each queue.
+// One index step for each shard, then for each queue. Each names the whole order of the queues' index: along the key, only
+// sorted, it is never cheaper.
 const readHeads = prepared<QueueHead>(`
   WITH RECURSIVE head AS (
     SELECT first.* FROM unnest($1::integer[]) AS s (shard) CROSS JOIN LATERAL (
       SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id, p.round, p.attempts_made FROM pending p
-      WHERE p.shard = s.shard::smallint
-      ORDER BY p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS first
+      WHERE p.shard >= s.shard::smallint AND p.shard <= s.shard::smallint
+      ORDER BY p.shard, p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS first
     UNION ALL
     SELECT next.* FROM head h CROSS JOIN LATERAL (
       SELECT p.shard, p.partner_id, p.queue, p.due_at, p.id, p.round, p.attempts_made FROM pending p
-      WHERE p.shard = h.shard AND (p.partner_id, p.queue) > (h.partner_id, h.queue)
-      ORDER BY p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS next)
+      WHERE (p.shard, p.partner_id, p.queue) > (h.shard, h.partner_id, h.queue) AND p.shard <= h.shard
+      ORDER BY p.shard, p.partner_id, p.queue, p.due_at, p.id LIMIT 1) AS next)
   SELECT h.partner_id AS "partnerId", h.queue, h.id, h.round, h.attempts_made AS "attemptsMade",
     (extract(epoch FROM h.due_at - now()) * 1000)::double precision AS "dueInMs"
   FROM head h`);
