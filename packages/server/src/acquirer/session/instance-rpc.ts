@@ -189,7 +189,7 @@ export class InstanceRpc {
     } catch (error) {
       const why = messageOf(error);
       const otherSite = error instanceof OtherSite && { otherSite: error.site };
-      await reply({ notSent: error instanceof NotSent, ...otherSite, why });
+      await reply({ notSent: error instanceof NotSent, isGone: error instanceof SessionGone, ...otherSite, why });
     }
   }
 

@@ -13,7 +13,7 @@ import { Iso8583Acquirer } from "../iso8583/iso8583.ts";
 import { answerTo, FakeHost } from "../iso8583/link/fake-host.fixture.ts";
 import { isoMessage } from "../iso8583/message/codec.fixture.ts";
 import { emptyTotals, Till } from "../till.fixture.ts";
-import { InstanceRpc } from "./instance-rpc.ts";
+import { InstanceRpc, SessionGone } from "./instance-rpc.ts";
 import { OneSession, type SessionHolder, type SessionStore } from "./one-session.ts";
 
 const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
@@ -109,7 +109,11 @@ async function hosted() {
       lease = id;
       session.look();
     };
-    return { session, rpc, unmatched, loseLease, takeLease };
+    /** It ends while the process stands still. */
+    const endLease = () => {
+      lease = undefined;
+    };
+    return { session, rpc, unmatched, loseLease, takeLease, endLease };
   };
   const first = start(1);
   await expect.poll(() => first.session.health().ok).toBe(true);
@@ -432,6 +436,16 @@ test("without a session nothing is sent; a message that may have reached the oth
   first.loseLease();
   second.loseLease();
   await expect(third.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NotSent);
+});
+
+test("an instance whose lease ended while it stood still sends no message that waited: it may be reversed by now", async () => {
+  const { host, shared, start, first } = await hosted();
+  const second = start(2);
+  const holder = shared.holder.leaseId ?? expect.fail("the first holds it");
+  first.endLease();
+  const asked = second.rpc.ask(holder, "first", new Till().sale("tok_approve"), patient);
+  await expect(asked).rejects.toBeInstanceOf(SessionGone);
+  expect(host.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
 });
 
 test("a request to an instance that died ends once another has the session", async () => {

@@ -227,6 +227,8 @@ export class OneSession implements Acquirer {
     this.#described = "";
     this.#link.connect();
     this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, async (message, asked) => {
+      // This process may have stood still, with the message in its socket: whoever asked has given up since.
+      if (this.#parts.lease() !== lease) throw new SessionGone("The lease of the instance with the session has ended");
       // The asking instance may be dead when a late answer arrives: the answer is reported as unmatched.
       const onLateAnswer = (answer: AcquirerAnswer) => {
         if (isMoney(message.command)) this.#onUnmatched(unmatchedAnswerOf(message, answer));
