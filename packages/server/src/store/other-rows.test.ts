@@ -221,6 +221,9 @@ function complete(id: TransactionId, effects: Partial<Completion>): Promise<unkn
 }
 const endBatch = (becomes: BatchEnd["becomes"]) => complete(settlement, { batch: { tid, batchId, becomes, totals } });
 
+const onlyOthersInFlight = ["transactions", "reversals"]
+  .map((table) => `DELETE FROM ${table} r WHERE NOT (${othersRows})`)
+  .join("; ");
 const allParked = "UPDATE reversals SET state = 'PARKED'";
 /** Those of others are not: a PreAuth is open, a command in flight, a Reversal pending, a batch closing. */
 const free = `UPDATE reversals r SET state = 'PARKED' WHERE NOT (${othersRows});
@@ -264,7 +267,11 @@ test.each<[string, string, () => Promise<unknown>]>([
   ["repeats a Reversal", allParked, () => reversals.repeat(partnerId, follower)],
   ["queues a Reversal", "", () => reversals.queue(partnerId, original, sale)],
   ["postpones a settlement", "", () => settlements.postpone(due, 1_000)],
-  ["moves a settlement to its next step", "", () => settlements.advance(due, { ...due, step: "sending" }, 1_000)],
+  [
+    "moves a settlement to its next step",
+    onlyOthersInFlight,
+    () => settlements.advance(due, { ...due, step: "sending" }, 1_000),
+  ],
   ["notes an upload", "", () => settlements.acknowledge(due, sale, 1_000)],
   ["reserves numbers of a terminal", "", () => settlements.reserveTraceNumbers(due, 3)],
   ["keeps a late answer", noLate, () => settlements.keepLate(partnerId, tid, late)],
@@ -343,16 +350,12 @@ test.each<[string, string, () => Promise<unknown>]>([
   expect(after.own).not.toEqual(before.own);
 });
 
-const onlyOthersInFlight = ["transactions", "reversals"]
-  .map((table) => `DELETE FROM ${table} r WHERE NOT (${othersRows})`)
-  .join("; ");
 const onlyOthersOpen = `UPDATE terminals r SET late_settlement = NULL WHERE ${othersRows}`;
 const ended = `UPDATE reversals r SET state = CASE WHEN ${othersRows} THEN 'DONE' ELSE 'PARKED' END, response_code = '00'`;
 const onlyOwn = (table: string) => `DELETE FROM ${table} WHERE partner_id = '${otherPartner}'`;
 const queued = { ...delivery, chainId: original, follows: true, settlesBatch: batchId } as never;
 
 test.each<[string, () => Promise<unknown>, string?]>([
-  ["a quiet terminal", () => settlements.isQuiet(partnerId, tid), onlyOthersInFlight],
   ["a queue", () => deliveries.scan({ partnerId, queue: tid, after: undefined, rowsMax: 9 })],
   ["no order", async () => (await deliveries.preceding([queued])).map((one) => [one?.after])],
   ["no open batch", async () => [await settlements.keepLate(partnerId, tid, late)], onlyOthersOpen],

@@ -130,7 +130,8 @@ export class Settler extends DueWork<DueSettlement> {
 
   async #wait(due: DueSettlement): Promise<DueSettlement | undefined> {
     if (due.kind === "BATCH_UPLOAD") return this.#advance(due, { step: "uploading" });
-    if (await this.#parts.settlements.isQuiet(due.partnerId, due.tid)) return this.#advance(due, { step: "sending" });
+    const sending = await this.#advance(due, { step: "sending" });
+    if (sending !== undefined) return sending;
     await this.#parts.settlements.postpone(due, quietPollMs);
     setTimeout(() => this.wake(), quietPollMs).unref();
     return undefined;

@@ -11,19 +11,18 @@ export interface SettlementStore {
   postpone(settlement: DueSettlement, delayMs: number): Promise<boolean>;
   /** Records that this entry was uploaded, and keeps the claim for `heldForMs`. The other numbers stay reserved. */
   acknowledge(from: DueSettlement, upTo: TransactionId, heldForMs: number): Promise<boolean>;
-  /** Records its next step, and keeps the claim for `heldForMs`. False as above. */
+  /**
+   * Records its next step, and keeps the claim for `heldForMs`. False as above, and of one that waits also until its
+   * terminal is quiet, so that its batch can be counted: no command is in flight, which may still enter the batch, and no
+   * Reversal is running, which may still remove one. A Batch Upload is such a command: between the messages of a settlement
+   * it would make the host count twice. A Logon and the Settlement itself are not.
+   */
   advance(from: DueSettlement, to: DueSettlement, heldForMs: number): Promise<boolean>;
   /**
    * Reserves up to `count` trace numbers of the terminal for the messages of this step, and stores them with it. Called
    * again at the same step it returns the same ones.
    */
   reserveTraceNumbers(settlement: DueSettlement, count: number): Promise<MessageNumbers>;
-  /**
-   * Whether the terminal is quiet, so that its batch can be counted: no command is in flight, which may still enter the
-   * batch, and no Reversal is running, which may still remove one. A Batch Upload is such a command: between the
-   * messages of a settlement it would make the host count twice. A Logon and the Settlement itself are not.
-   */
-  isQuiet(partnerId: PartnerId, tid: string): Promise<boolean>;
   totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals>;
   /** The transactions to upload, in the order of their ids. */
   entries(

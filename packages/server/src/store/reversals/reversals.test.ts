@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { loseDeadlock } from "../../../../../test/support/locks.ts";
+import { lockWaits, loseDeadlock } from "../../../../../test/support/locks.ts";
 import { newId, type TransactionId } from "../../ids.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
@@ -219,10 +219,18 @@ test.each([
   const { tid = "", batch_id: batchId = "" } = succeeded.rows[0] ?? {};
   const begin =
     "INSERT INTO settlements (partner_id, id, kind, tid, batch_id, step) VALUES ($1, $2, 'SETTLEMENT', $3, $4, $5)";
+  const sending = await connections.pool.connect();
+  onTestFinished(() => sending.release(true));
   for (const step of ["sending", "uploading"]) {
-    await connections.pool.query(begin, [partnerId, newId(), tid, batchId, step]);
+    // Its totals are counted while the decision is under way.
+    await sending.query("BEGIN");
+    await sending.query("SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR UPDATE", [partnerId, tid]);
+    const decided = decide(id);
+    await lockWaits(connections.pool);
+    await sending.query(begin, [partnerId, newId(), tid, batchId, step]);
+    await sending.query("COMMIT");
     const sent = await settlements.totals(partnerId, batchId);
-    expect(await decide(id)).toBe(false);
+    expect(await decided).toBe(false);
     expect(await stateOf(id)).toBe("parked");
     expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
     await connections.pool.query("DELETE FROM settlements WHERE batch_id = $1", [batchId]);

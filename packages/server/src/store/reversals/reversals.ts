@@ -1,10 +1,11 @@
-import type { TransactionId } from "../../ids.ts";
+import type { PoolClient } from "pg";
+import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Undecided, UnmatchedAnswerStore } from "../../ledger/exchange/unmatched-answers.ts";
 import type { DueReversal, ReversalStore } from "../../ledger/reversals/reverser.ts";
 import { approvedCode, unknownCode } from "../../response-codes.ts";
 import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
-import { prepared } from "../database/statement.ts";
+import { prepared, type Statement } from "../database/statement.ts";
 import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { answerable, isStanding, openReversal } from "../transactions/conditions.ts";
@@ -33,8 +34,8 @@ const wasReversed = "(t.state = 'SUCCESS' AND t.reversal_state IS NOT DISTINCT F
 
 // Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
 // try that is not the last requested one says nothing about a later late approval.
-const endWhere = (standing: string, before = "") => `
-    WITH clock AS MATERIALIZED (SELECT now() AS at),${before}
+const endWhere = (standing: string) => `
+    WITH clock AS MATERIALIZED (SELECT now() AS at),
     ended AS (
       UPDATE reversals SET state = $3::text, response_code = $4,
         ended_at = CASE WHEN $3::text = 'DONE' THEN coalesce(ended_at, clock.at) ELSE ended_at END
@@ -60,23 +61,23 @@ const endedBefore = prepared<EndedRow>(`
   WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND response_code = $4 AND tries = $5`);
 
 // The totals of a batch are with the acquirer, and are sent again until it answers: a person changes nothing meanwhile that
-// counts in them. Nothing is sent before the lock on the step is free.
-const totalsWith = (what: string) => `
-  counted AS (
-    SELECT s.step FROM transactions t JOIN settlements s ON s.partner_id = t.partner_id AND s.batch_id = t.batch_id
-    WHERE t.partner_id = $1 AND t.id = $2 AND ${what} AND s.kind = 'SETTLEMENT'
-    FOR SHARE OF s),`;
-const noneAreSent = "NOT EXISTS (SELECT FROM counted c WHERE c.step <> 'waiting')";
+// counts in them. No Settlement begins, or counts, while the terminal is locked. A separate statement locks it: the one that
+// waited would not see a Settlement that began meanwhile.
+const lockTerminal = prepared(`
+  SELECT FROM transactions t JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid
+  WHERE t.partner_id = $1 AND t.id = $2 FOR SHARE OF r`);
+const noneAreSentOf = (what: string) => `NOT EXISTS (
+      SELECT FROM transactions t JOIN settlements s ON s.partner_id = t.partner_id AND s.batch_id = t.batch_id
+      WHERE t.partner_id = $1 AND t.id = $2 AND ${what} AND s.kind = 'SETTLEMENT' AND s.step <> 'waiting')`;
 
-const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSent}`, totalsWith(isStanding)));
+const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSentOf(isStanding)}`));
 
 // It succeeded after all, and with it what it did to its original. Its facts stay as its partner was told. A partner's
 // REVERSAL that had failed holds it no longer.
 const letStand = prepared(`
-  WITH ${totalsWith(`NOT (${isStanding})`)}
-  ended AS (
+  WITH ended AS (
     UPDATE reversals SET state = 'STANDS', stood_at = now()
-    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED' AND ${noneAreSent}
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED' AND ${noneAreSentOf(`NOT (${isStanding})`)}
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET state = 'SUCCESS', reversal_state = 'stands',
@@ -131,10 +132,9 @@ const repeat = prepared(`
   FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id AND NOT ${wasReversed}`);
 
 const retry = prepared(`
-  WITH ${totalsWith(isStanding)}
-  again AS (
+  WITH again AS (
     UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
-    WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND ${noneAreSent}
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND ${noneAreSentOf(isStanding)}
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET reversal_state = 'pending'
@@ -169,6 +169,16 @@ export function postgresReversals(
   homes: Homes,
   { alerting = false }: { readonly alerting?: boolean } = {},
 ): ReversalStore & UnmatchedAnswerStore {
+  /** False if it changed nothing. */
+  function decide(statement: Statement<object>, values: [PartnerId, TransactionId, ...string[]]): Promise<boolean> {
+    const [partnerId, transactionId] = values;
+    const change = async (client: PoolClient) => {
+      await lockTerminal.run(client, [partnerId, transactionId]);
+      return (await statement.run(client, values)) === 1;
+    };
+    return despiteConflicts(() => inTransaction(homes.of(partnerId).engine, change));
+  }
+
   return {
     claimDue: (rowsMax, heldForMs) => claim(homes, rowsMax, heldForMs),
 
@@ -196,20 +206,9 @@ export function postgresReversals(
       await despiteConflicts(() => queue.run(homes.of(partnerId).engine, values));
     },
 
-    async retry(partnerId, transactionId, from) {
-      const values = [partnerId, transactionId, from];
-      return (await despiteConflicts(() => retry.run(homes.of(partnerId).engine, values))) === 1;
-    },
-
-    async resolve(partnerId, transactionId) {
-      const values = [partnerId, transactionId, "DONE", approvedCode];
-      return (await despiteConflicts(() => resolve.run(homes.of(partnerId).engine, values))) === 1;
-    },
-
-    async letStand(partnerId, transactionId) {
-      const values = [partnerId, transactionId];
-      return (await despiteConflicts(() => letStand.run(homes.of(partnerId).engine, values))) === 1;
-    },
+    retry: (partnerId, transactionId, from) => decide(retry, [partnerId, transactionId, from]),
+    resolve: (partnerId, transactionId) => decide(resolve, [partnerId, transactionId, "DONE", approvedCode]),
+    letStand: (partnerId, transactionId) => decide(letStand, [partnerId, transactionId]),
 
     async repeat(partnerId, transactionId) {
       await despiteConflicts(() => repeat.run(homes.of(partnerId).engine, [partnerId, transactionId]));

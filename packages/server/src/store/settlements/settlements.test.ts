@@ -121,13 +121,27 @@ test("a terminal is quiet beside its settlement and a Logon, and no money comman
   await connections.pool.query(queue, [partnerId, newId(), other]);
   await transactions.begin(sampleInit(stranger, leaseId, { tid }));
   await connections.pool.query(queue, [stranger, newId(), tid]);
-  expect(await settlements.isQuiet(partnerId, tid)).toBe(true);
   const reversed = newId();
   await connections.pool.query(queue, [partnerId, reversed, tid]);
-  expect(await settlements.isQuiet(partnerId, tid)).toBe(false);
-  await connections.pool.query("UPDATE reversals SET state = 'PARKED' WHERE transaction_id = $1", [reversed]);
-  expect(await settlements.isQuiet(partnerId, tid)).toBe(true);
-  expect(await settlements.isQuiet(partnerId, other)).toBe(false);
+  const send = (due: DueSettlement) => settlements.advance(due, { ...due, step: "sending" }, heldForMs);
+  const due = await claimed(tid);
+  expect(await send(due)).toBe(false);
+  // One that is being sent again at this moment: its decision has the terminal's lock.
+  const decision = await connections.pool.connect();
+  onTestFinished(() => decision.release(true));
+  const set = "UPDATE reversals SET state = $2 WHERE transaction_id = $1";
+  await decision.query(set, [reversed, "PARKED"]);
+  await decision.query("BEGIN");
+  await decision.query("SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR SHARE", [partnerId, tid]);
+  await decision.query(set, [reversed, "PENDING"]);
+  const sent = send(due);
+  await lockWaits(connections.pool);
+  await decision.query("COMMIT");
+  expect(await sent).toBe(false);
+  await decision.query(set, [reversed, "PARKED"]);
+  expect(await send(due)).toBe(true);
+  await settling(other);
+  expect(await send(await claimed(other))).toBe(false);
 });
 
 test("totals, uploads and list count alike what is voided, reversed, declined and parked", async () => {

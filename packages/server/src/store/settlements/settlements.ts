@@ -66,7 +66,8 @@ const number = prepared<{ last: number; count: number; at: Date; repeat: boolean
     RETURNING s.trace_no AS last, s.trace_count AS count, s.numbered_at AS at,
       NOT EXISTS (SELECT FROM taken) AS repeat`);
 
-// The rule is at `SettlementStore.isQuiet`.
+// The rule is at `SettlementStore.advance`. Who decides on a Reversal has the lock of its terminal.
+const lockTerminal = prepared("SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR UPDATE");
 const isQuiet = prepared<{ quiet: boolean }>(`
   SELECT NOT EXISTS (
       SELECT FROM transactions t WHERE t.partner_id = $1 AND t.tid = $2 AND t.state = 'INIT'
@@ -191,7 +192,13 @@ export function postgresSettlements(homes: Homes): SettlementStore {
     async advance(from, to, heldForMs) {
       const { step, isUploaded, uploadedUpTo } = to;
       const values = [...claimOf(from), heldForMs, step, isUploaded, uploadedUpTo];
-      return (await advance.run(homes.of(from.partnerId).engine, values)) === 1;
+      const { partnerId, tid } = from;
+      const { engine } = homes.of(partnerId);
+      if (from.step !== "waiting" || step !== "sending") return (await advance.run(engine, values)) === 1;
+      return inTransaction(engine, async (client) => {
+        await lockTerminal.run(client, [partnerId, tid]);
+        return (await isQuietNow(client, partnerId, tid)) && (await advance.run(client, values)) === 1;
+      });
     },
 
     async acknowledge(from, upTo, heldForMs) {
@@ -207,8 +214,6 @@ export function postgresSettlements(homes: Homes): SettlementStore {
       const traceNos = Array.from({ length: row.count }, (_, nth) => sixDigits(first + nth));
       return { traceNos, atMs: row.at.getTime(), repeat: row.repeat };
     },
-
-    isQuiet: (partnerId, tid) => isQuietNow(homes.of(partnerId).engine, partnerId, tid),
 
     async late(partnerId, tid, batchId) {
       const row = await lateOf.first(homes.of(partnerId).engine, [partnerId, tid, batchId]);
