@@ -295,9 +295,9 @@ const hex = (text: string) => Buffer.from(text, "hex");
 test("AES key wrap is that of RFC 3394 (4.1)", () => {
   const opener = new KeyOpener("aes-kw", "aes-cmac", hex("000102030405060708090A0B0C0D0E0F"));
   const wrapped = hex("1FA68B0A8112B447AEF34BD8FB5A7B829D3E862371D2CFE5");
-  expect(opener.open(wrapped, "").toString("hex")).toBe("00112233445566778899aabbccddeeff");
+  expect(opener.open(wrapped, null).toString("hex")).toBe("00112233445566778899aabbccddeeff");
   wrapped[3] = 0;
-  expect(() => opener.open(wrapped, "")).toThrow("the key cannot be decrypted");
+  expect(() => opener.open(wrapped, null)).toThrow("the key cannot be decrypted");
 });
 
 test("a key opens under its key-encryption key, if the check value is its own", () => {
@@ -308,12 +308,33 @@ test("a key opens under its key-encryption key, if the check value is its own", 
   const opener = new KeyOpener("tdes-ecb", "x9.19", kek);
   const checkValue = checkValueOf("x9.19", key).subarray(0, 3).toString("hex");
   expect(opener.open(encrypted, checkValue)).toEqual(key);
-  expect(opener.open(encrypted, "")).toEqual(key);
-  expect(() => opener.open(encrypted, "000000")).toThrow("the check value does not match the key");
-  expect(() => opener.open(encrypted.subarray(1), "")).toThrow("the key cannot be decrypted");
+  expect(opener.open(encrypted, null)).toEqual(key);
+  // A host that should send one, and does not, has proved nothing.
+  for (const wrong of ["000000", ""]) {
+    expect(() => opener.open(encrypted, wrong)).toThrow("the check value does not match the key");
+  }
+  expect(() => opener.open(encrypted.subarray(1), null)).toThrow("the key cannot be decrypted");
   expect(() => new KeyOpener("tdes-ecb", "x9.19", Buffer.alloc(8))).toThrow("has 16 or 24 bytes");
   const aes = createCipheriv("aes-128-ecb", kek, null).setAutoPadding(false);
-  expect(new KeyOpener("aes-ecb", "aes-cmac", kek).open(aes.update(key), "")).toEqual(key);
+  expect(new KeyOpener("aes-ecb", "aes-cmac", kek).open(aes.update(key), null)).toEqual(key);
+});
+
+test("a key that no MAC can have is neither kept nor approved: every connection would begin with it, and fail", async () => {
+  const kept: Buffer[] = [];
+  const keys = new MacKeys({ algorithm: "x9.19", padding: "zeros" }, registered, systemClock);
+  const exchange = new KeyExchange({
+    profile: {
+      ...(withExchange({ belongsTo: "acquirer" }).mac?.keyExchange as KeyExchangeProfile),
+      ...{ key: { field: 48, from: 0, characters: null }, checkValue: null },
+    },
+    opener: new KeyOpener("tdes-ecb", "x9.19", kek),
+    kept: { read: async () => undefined, keep: async (key) => void kept.push(key) },
+    ...{ keys, registered, clock: systemClock },
+  });
+  const approve = () => expect.fail("it cannot be used");
+  const taken = exchange.take(keyMessage("A1".repeat(24)), approve);
+  await expect(taken).rejects.toThrow("a key for X9.19 has 16 bytes");
+  expect(kept).toEqual([]);
 });
 
 test("the check value of a DES key is that of zeros, as banks print it", () => {

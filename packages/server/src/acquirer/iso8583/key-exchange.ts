@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../clock.ts";
 import { type IsoMessage, isNetworkMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/element.ts";
-import { aesCmac, type MacAlgorithm, type MacKeys } from "./message/mac.ts";
+import { aesCmac, Mac, type MacAlgorithm, type MacKeys } from "./message/mac.ts";
 import type { KeyExchangeProfile } from "./profile/schema.ts";
 
 /** The store of a key that came over the link, for the next start and for other instances. */
@@ -92,7 +92,7 @@ export class KeyExchange {
     const { profile, opener, keys, kept } = this.#parts;
     const encrypted = partOf(message, profile.key);
     if (encrypted === "") throw new IsoFormatError("the message contains no key");
-    const checkValue = profile.checkValue === null ? "" : partOf(message, profile.checkValue);
+    const checkValue = profile.checkValue && partOf(message, profile.checkValue);
     const key = opener.open(Buffer.from(encrypted, "hex"), checkValue);
     const before = keys.inUse;
     await kept?.keep(key);
@@ -155,14 +155,17 @@ export class KeyOpener {
   }
 
   /**
-   * @param checkValue in hexadecimal; empty: the host sends none
-   * @throws RangeError if it cannot be decrypted, or the check value does not match. Its message has no key.
+   * @param checkValue in hexadecimal; null: the host sends none
+   * @throws RangeError if it cannot be decrypted, the check value does not match, or no MAC can have it. Its message has
+   * no key.
    */
-  open(encrypted: Buffer, checkValue: string): Buffer {
+  open(encrypted: Buffer, checkValue: string | null): Buffer {
     const key = this.#decrypted(encrypted);
-    const expected = checkValueOf(this.#algorithm, key).subarray(0, checkValue.length / 2);
+    new Mac(this.#algorithm, key);
+    if (checkValue === null) return key;
     const given = Buffer.from(checkValue, "hex");
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
+    const expected = checkValueOf(this.#algorithm, key).subarray(0, given.length);
+    if (given.length === 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) {
       throw new RangeError("the check value does not match the key");
     }
     return key;
