@@ -63,8 +63,9 @@ export class PartnerReversals {
         if ((await completer.complete(original, result, original.runBy)) === undefined) continue;
       } else if (end !== undefined) {
         return (await completer.complete(begun, reversalResult(begun, end), leaseId)) ?? begun;
-      } else {
-        await reversals.queue(begun.partnerId, original.id, begun.id);
+      } else if (!(await reversals.queue(begun.partnerId, original.id, begun.id))) {
+        // An operator has let it stand meanwhile.
+        continue;
       }
       reverser.wake();
       return await this.#awaitSent(begun);

@@ -30,8 +30,8 @@ export interface ReversalStore {
    * again with the same end it resolves to the same.
    */
   end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
-  /** Queues the Reversal of a successful transaction, for the partner's REVERSAL that holds it. */
-  queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
+  /** Queues the Reversal of a transaction for the partner's REVERSAL that holds it. False if it stands, or is in flight. */
+  queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<boolean>;
   /**
    * Sends one again that is parked or done. False if it is not in that state, or the totals of a batch are with the
    * acquirer in which its transaction would count otherwise: then no decision of an operator has an effect.

@@ -103,12 +103,14 @@ const queue = prepared(`
   WITH original AS (
     UPDATE transactions SET reversal_state = 'pending'
     WHERE partner_id = $1 AND id = $2 AND state <> 'INIT' AND reversal_state IS DISTINCT FROM 'stands'
-    RETURNING partner_id, id, tid, completed_at)
-  INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by, left_by)
-  SELECT partner_id, id, tid, $3, completed_at FROM original
-  ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
-    tries = ${requestedAgain}, requested_by = excluded.requested_by
-  WHERE r.state <> 'PENDING' OR r.requested_by IS DISTINCT FROM excluded.requested_by`);
+    RETURNING partner_id, id, tid, completed_at),
+  queued AS (
+    INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by, left_by)
+    SELECT partner_id, id, tid, $3, completed_at FROM original
+    ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
+      tries = ${requestedAgain}, requested_by = excluded.requested_by
+    WHERE r.state <> 'PENDING' OR r.requested_by IS DISTINCT FROM excluded.requested_by)
+  SELECT FROM original`);
 
 // A Void or Complete that had been reversed may have taken effect after all: nothing else may begin on its original until
 // that is known, unless something has meanwhile.
@@ -203,7 +205,7 @@ export function postgresReversals(
 
     async queue(partnerId, transactionId, requestedBy) {
       const values = [partnerId, transactionId, requestedBy];
-      await despiteConflicts(() => queue.run(homes.of(partnerId).engine, values));
+      return (await despiteConflicts(() => queue.run(homes.of(partnerId).engine, values))) === 1;
     },
 
     retry: (partnerId, transactionId, from) => decide(retry, [partnerId, transactionId, from]),
