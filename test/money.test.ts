@@ -98,6 +98,25 @@ test("a Reversal that the acquirer refuses for good ends, once, and its Sale sta
   });
 });
 
+test("a Sale stands in no batch that has another currency by now: its settlement comes first", async () => {
+  const tid = "T8000014";
+  const { body } = await partner.run(sale({ tid, card: { token: "tok_approve_08" } }));
+  const path = `reversals/${body["id"]}`;
+  const becomes = (state: string) =>
+    eventually(state, async () => ((await get(path))["state"] === state ? true : undefined));
+  await becomes("DONE");
+  await partner.run(sale({ tid, currency: "USD" }));
+  service.acquirer.behave(next("REVERSAL", { declines: "12" }));
+  const reason = "the bank has it";
+  await service.operator("POST", `/operator/v1/${path}/retry`, { reason });
+  await becomes("PARKED");
+  const stands = () => service.operator("POST", `/operator/v1/${path}/stands`, { reason });
+  expect(await stands()).toMatchObject({ status: 409, body: { code: "batch_currency" } });
+  const { body: settled } = await partner.run({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid: body["mid"] });
+  expect(settled).toMatchObject({ status: "SUCCESS", saleQuantity: "1" });
+  expect(await stands()).toMatchObject({ status: 200, body: { state: "STANDS" } });
+});
+
 test.each([
   "reversals/%/retry",
   "reversals/%/resolve",

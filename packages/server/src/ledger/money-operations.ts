@@ -188,15 +188,21 @@ export class MoneyOperations {
   async letStand(id: string, reason: string): Promise<MoneyItem> {
     requireNoCardNumber(reason);
     const { partnerId, state } = await this.find("reversals", id);
-    if (await this.#parts.reversals.letStand(partnerId as PartnerId, id as TransactionId)) {
+    const stood = await this.#parts.reversals.letStand(partnerId as PartnerId, id as TransactionId);
+    if (stood === true) {
       this.#record("reversal_resolved", partnerId, id, { reason, stands: true });
-    } else if (state !== "STANDS") throw await this.#refusal(id);
+    } else if (state !== "STANDS") throw await this.#refusal(id, "PARKED", stood);
     return await this.find("reversals", id);
   }
 
   /** Why a decision about a Reversal changed nothing. */
-  async #refusal(id: string, from: "PARKED" | "DONE" = "PARKED"): Promise<ServiceError> {
+  async #refusal(
+    id: string,
+    from: "PARKED" | "DONE" = "PARKED",
+    why: boolean | "other_currency" = false,
+  ): Promise<ServiceError> {
     const { state } = await this.find("reversals", id);
+    if (state === from && why === "other_currency") return new ServiceError("batch_currency");
     if (state === from) return refusalError(settlementInProgress(`The batch of ${id}`));
     const message = "The Reversal is not parked: it is under way, or has ended meanwhile.";
     return new ServiceError("reversal_not_parked", message);

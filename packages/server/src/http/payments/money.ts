@@ -365,7 +365,12 @@ export function operatorMoneyRoutes(
           "and you tell the partner.",
         params: moneyParams,
         body: reasonBody,
-        response: decided(moneyRecords.reversals.one, "reversal_not_parked", "settlement_in_progress"),
+        response: decided(
+          moneyRecords.reversals.one,
+          "reversal_not_parked",
+          "settlement_in_progress",
+          "batch_currency",
+        ),
       },
     ),
     async (request) => await money.letStand(request.params.id, request.body.reason),

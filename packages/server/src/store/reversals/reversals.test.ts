@@ -269,6 +269,22 @@ test.each([
   expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
 });
 
+test("what would bring a second currency into its open batch stands once that is settled", async () => {
+  const id = await timedOut();
+  await reversals.end((await taken(id)) ?? fail(), park);
+  const terminal = (sets: string) =>
+    connections.pool.query(
+      `UPDATE terminals r SET ${sets} FROM transactions t
+       WHERE t.id = $1 AND r.partner_id = t.partner_id AND r.tid = t.tid`,
+      [id],
+    );
+  await terminal("batch_currency = 'USD'");
+  expect(await reversals.letStand(partnerId, id)).toBe("other_currency");
+  expect(await rowOf(id)).toMatchObject({ state: "ERROR", reversal_state: "parked" });
+  await terminal("batch_id = gen_random_uuid()");
+  expect(await reversals.letStand(partnerId, id)).toBe(true);
+});
+
 test("what stands is not reversed again, and who else holds it holds it still", async () => {
   const id = await timedOut();
   await reversals.end((await taken(id)) ?? fail(), park);

@@ -72,12 +72,20 @@ const noneAreSentOf = (what: string) => `NOT EXISTS (
 
 const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSentOf(isStanding)}`));
 
+// A command that was reversed does not bind its batch, so that one in another currency may have entered since.
+const isOtherCurrency = `
+  SELECT FROM transactions t
+  JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid AND r.batch_id = t.batch_id
+  WHERE t.partner_id = $1 AND t.id = $2 AND r.batch_currency <> t.currency`;
+const otherCurrency = prepared(isOtherCurrency);
+
 // It succeeded after all, and with it what it did to its original. Its facts stay as its partner was told. A partner's
 // REVERSAL that had failed holds it no longer.
 const letStand = prepared(`
   WITH ended AS (
     UPDATE reversals SET state = 'STANDS', stood_at = now()
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED' AND ${noneAreSentOf(`NOT (${isStanding})`)}
+      AND NOT EXISTS (${isOtherCurrency})
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET state = 'SUCCESS', reversal_state = 'stands',
@@ -210,7 +218,12 @@ export function postgresReversals(
 
     retry: (partnerId, transactionId, from) => decide(retry, [partnerId, transactionId, from]),
     resolve: (partnerId, transactionId) => decide(resolve, [partnerId, transactionId, "DONE", approvedCode]),
-    letStand: (partnerId, transactionId) => decide(letStand, [partnerId, transactionId]),
+
+    async letStand(partnerId, transactionId) {
+      if (await decide(letStand, [partnerId, transactionId])) return true;
+      const { engine } = homes.of(partnerId);
+      return (await otherCurrency.run(engine, [partnerId, transactionId])) === 1 && "other_currency";
+    },
 
     async repeat(partnerId, transactionId) {
       await despiteConflicts(() => repeat.run(homes.of(partnerId).engine, [partnerId, transactionId]));
