@@ -152,7 +152,10 @@ export interface ClearingStore {
   /** The acquirers that have had a file, the last of each, and how far the books were copied and judged. */
   watched(): Promise<readonly WatchedAcquirer[]>;
   watch(acquirer: string, change: Partial<Omit<WatchedAcquirer, "acquirer" | "lastFileId">>): Promise<void>;
-  /** Standing charges and Refunds of the span that no file has, and that are no exception yet: the earliest first. */
+  /**
+   * Standing charges and Refunds that no file has, and that are no exception yet: completed, or let stand by an operator, in
+   * the span; the earliest first.
+   */
   missing(acquirer: string, fromMs: number, beforeMs: number, rowsMax: number): Promise<readonly ClearingCandidate[]>;
   /** By id. */
   waiting(acquirer: string, after: string | undefined, rowsMax: number): Promise<readonly WaitingLine[]>;

@@ -157,6 +157,30 @@ test("a line means what has its reference, otherwise what has its trace number o
   ]);
 });
 
+test("a charge that stands only after its days is missing as long after that", async () => {
+  const { store } = instance();
+  const [partnerId, id] = [newId(), newId()];
+  await connections.pool.query(
+    `WITH made AS (
+       INSERT INTO transactions (partner_id, id, origin, command, state, reversal_state, chain_id, facts)
+       VALUES ($1, $2, 'command', 'SALE', 'SUCCESS', 'stands', $2, '{}')),
+     stood AS (
+       INSERT INTO reversals (partner_id, transaction_id, tid, state, stood_at)
+       VALUES ($1, $2, 'T1', 'STANDS', '2025-11-05Z'))
+     INSERT INTO clearing_books (partner_id, transaction_id, acquirer, ref_id, trace_no, tid, amount, currency,
+       completed_at)
+     VALUES ($1, $2, 'late', '', '000009', 'T1', '1', 'VND', '2025-11-01Z')`,
+    [partnerId, id],
+  );
+  const missing = async (acquirer: string, fromDay: number, beforeDay: number) =>
+    await store.missing(acquirer, Date.UTC(2025, 10, fromDay), Date.UTC(2025, 10, beforeDay), 10);
+  // Its time is that of the span, behind which the next page begins.
+  expect(await missing("late", 5, 6)).toMatchObject([{ id, atMs: Date.UTC(2025, 10, 5) }]);
+  expect(await missing("late", 1, 2)).toMatchObject([{ id, atMs: Date.UTC(2025, 10, 1) }]);
+  expect(await missing("late", 2, 5)).toEqual([]);
+  expect(await missing("another", 5, 6)).toEqual([]);
+});
+
 test("an instance that lost a file at its last lines does not end it", async () => {
   const ended: string[] = [];
   let [claims, last] = [0, 0];

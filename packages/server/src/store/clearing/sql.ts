@@ -149,9 +149,15 @@ export const watch = planned(`
   ON CONFLICT (acquirer) DO UPDATE SET copied_from = coalesce($2, w.copied_from),
     copied_to = coalesce($3, w.copied_to), judged_to = coalesce($4, w.judged_to)`);
 
+// One that came to stand only after its days is judged by the time of that decision.
+const judgedBooks = (at: string, joined = "") => `
+    SELECT b.partner_id, b.transaction_id, b.acquirer, b.ref_id, b.trace_no, b.amount, b.currency, ${at} AS completed_at
+    FROM clearing_books b ${joined}`;
+const byDecision = "JOIN reversals r ON r.partner_id = b.partner_id AND r.transaction_id = b.transaction_id";
 export const missing = planned<CandidateRow>(`
   SELECT 0 AS nth, ${candidate}
-  FROM clearing_books b ${ofTransaction}
+  FROM (${judgedBooks("b.completed_at")}
+    UNION ALL ${judgedBooks("r.stood_at", byDecision)}) AS b ${ofTransaction}
   WHERE b.acquirer = $1 AND b.completed_at >= $2 AND b.completed_at < $3 AND t.state = 'SUCCESS'
     AND t.command IN ${commandsInSql([...chargingCommands, "REFUND"])} AND coalesce(${reversalOf("t")}, 'stands') = 'stands'
     AND NOT ${isVoided} AND NOT ${isVoidedByReport}
