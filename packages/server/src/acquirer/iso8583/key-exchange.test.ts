@@ -7,6 +7,7 @@ import { encrypted, kek, keyMessage, registered, wireUnder, withExchange } from 
 import { checkValueOf, KeyExchange, KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
+import { isoMessage } from "./message/codec.fixture.ts";
 import type { IsoMessage } from "./message/codec.ts";
 import { aesCmac, Mac, MacKeys } from "./message/mac.ts";
 import type { KeyExchangeProfile } from "./profile/schema.ts";
@@ -215,6 +216,63 @@ test("a key is requested after the sign-on, and again when it is due", async () 
   host.keyContent = encrypted(third);
   await expect.poll(() => withThird !== undefined && taken() >= withThird).toBe(true);
   expect(await sold(acquirer)).toBe("00");
+});
+
+test("an answer under a key that was asked for is read, however long that key takes to be kept", async () => {
+  const [keeping, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const macKeyStore: MacKeyStore = {
+    read: async () => undefined,
+    keep: async (key) => {
+      if (!key.equals(third)) return;
+      reached.resolve();
+      await keeping.promise;
+    },
+  };
+  const change = { request, requestEveryMs: 1_000, belongsTo: "acquirer" };
+  const { host, acquirer, events } = await hosted(change, macKeyStore);
+  host.keyContent = encrypted(second);
+  host.onKey = () => {
+    host.wire = wireUnder(second);
+  };
+  expect(await sold(acquirer)).toBe("00");
+  host.answer = (sale) => {
+    host.keyContent = encrypted(third);
+    host.onKey = () => {
+      host.onKey = () => undefined;
+      host.wire = wireUnder(third);
+      host.send(answerTo(sale, "00"));
+      // By the answer to this one it is known that the one before has been looked at.
+      host.wire = wireUnder(second);
+      host.send(isoMessage("0800", { 7: "0131093001", 11: "000008", 70: "301" }));
+    };
+    return undefined;
+  };
+  const inFlight = sold(acquirer);
+  await Promise.all([reached.promise, host.hears("0810")]);
+  expect(events.filter(({ kind }) => kind === "ignored")).toEqual([]);
+  host.wire = wireUnder(third);
+  keeping.resolve();
+  expect(await inFlight).toBe("00");
+});
+
+test("a host with several connections is asked for one key after the other: it uses the last one", async () => {
+  const asked: ((key: Buffer) => void)[] = [];
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = exchangeOf(keys, new KeptKey());
+  const ask = () =>
+    exchange.ask(async () => {
+      const key = await new Promise<Buffer>((resolve) => asked.push(resolve));
+      return keyMessage(encrypted(key));
+    });
+  const asking = [ask(), ask()];
+  await expect.poll(() => asked.length).toBeGreaterThan(0);
+  expect(asked).toHaveLength(1);
+  asked[0]?.(second);
+  await asking[0];
+  await expect.poll(() => asked).toHaveLength(2);
+  asked[1]?.(third);
+  await asking[1];
+  expect(keys.inUse).toEqual(third);
 });
 
 test("a connection's key ends with it; an acquirer's is kept, for the next start and other instances", async () => {

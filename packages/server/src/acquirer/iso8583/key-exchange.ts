@@ -35,6 +35,7 @@ export class KeyExchange {
   /** Keys that this process took: what is read must not be older. */
   #takes = 0;
   #taking: Promise<void> = Promise.resolve();
+  #asking: Promise<void> | undefined;
 
   constructor(parts: KeyExchangeParts) {
     this.#parts = parts;
@@ -73,6 +74,21 @@ export class KeyExchange {
   brings({ mti, fields }: IsoMessage): boolean {
     const { field, values } = this.#parts.profile.brings;
     return isNetworkMessage(mti) && values.includes(fields.get(field) ?? "");
+  }
+
+  /** Set while the host is asked for a key. It uses that from its answer on, which is before it is taken up here. */
+  get asking(): Promise<void> | undefined {
+    return this.#asking;
+  }
+
+  /** Takes up the key of the answer, which the host uses already. One at a time: of two, the host uses the last. */
+  async ask(request: () => Promise<IsoMessage>): Promise<void> {
+    const asked = (this.#asking ?? Promise.resolve()).then(async () => this.take(await request(), () => true));
+    const ended = asked.catch(() => undefined);
+    this.#asking = ended;
+    await ended;
+    if (this.#asking === ended) this.#asking = undefined;
+    return asked;
   }
 
   /**

@@ -98,6 +98,8 @@ const keysThat = (change: Partial<LinkKeys>): LinkKeys => ({
   begin: async () => undefined,
   brings: ({ fields }) => fields.get(70) === "101",
   take: async (_, approve) => void approve(),
+  ask: async (request) => void (await request()),
+  asking: undefined,
   ...change,
 });
 
@@ -411,11 +413,12 @@ describe("the link to a host", () => {
   });
 
   test("leaves nothing open when it is closed while a key is read or taken up", async () => {
-    for (const step of ["begin", "take"] as const) {
+    for (const step of ["begin", "ask"] as const) {
       const one = await host();
       const reached = Promise.withResolvers<void>();
       const going = Promise.withResolvers<void>();
-      const wait = async () => {
+      const wait = async (request?: () => Promise<unknown>) => {
+        await request?.();
         reached.resolve();
         await going.promise;
       };

@@ -56,7 +56,7 @@ interface NetworkMessages {
   readonly keys?: LinkKeys | undefined;
 }
 
-export type LinkKeys = Pick<KeyExchange, "requestEveryMs" | "begin" | "brings" | "take">;
+export type LinkKeys = Pick<KeyExchange, "requestEveryMs" | "begin" | "brings" | "take" | "ask" | "asking">;
 
 export interface LinkTimings {
   readonly connectTimeoutMs: number;
@@ -294,11 +294,12 @@ export class Link {
     const request = keys && message("keyRequest");
     if (keys === undefined || request === undefined) return;
     try {
-      const answer = await this.#askNetwork(session, request);
-      const code = this.#options.network.codeOf(answer, "keyRequest");
-      if (code !== approvedCode) throw new Error(`the host refused a new key with ${code || "no response code"}`);
-      // The host uses it since its answer.
-      await keys.take(answer, () => true);
+      await keys.ask(async () => {
+        const answer = await this.#askNetwork(session, request);
+        const code = this.#options.network.codeOf(answer, "keyRequest");
+        if (code === approvedCode) return answer;
+        throw new Error(`the host refused a new key with ${code || "no response code"}`);
+      });
       this.#options.onEvent({ kind: "key", host: session.name, detail: "asked for" });
     } catch (error) {
       const detail = messageOf(error);
@@ -444,12 +445,21 @@ export class Link {
     return hasLeft;
   }
 
-  #received(session: Session, bytes: Buffer): void {
+  #received(session: Session, bytes: Buffer, isHeldBack = false): void {
     const { wire, matchKeyOf, network, onEvent, clock } = this.#options;
     const host = session.name;
     session.heardAtMs = clock.monotonicMs();
+    let message: IsoMessage;
     try {
-      const message = wire.read(bytes);
+      message = wire.read(bytes);
+    } catch (error) {
+      const asking = isHeldBack ? undefined : network.keys?.asking;
+      // Its MAC may be under the key that the host was asked for.
+      if (asking === undefined) onEvent({ kind: "ignored", host, detail: messageOf(error) });
+      else void asking.then(() => this.#received(session, bytes, true));
+      return;
+    }
+    try {
       onEvent({ kind: "received", host, message });
       if (!isRequest(message)) {
         const settled = this.#exchanges.settle(matchKeyOf(message), message);
