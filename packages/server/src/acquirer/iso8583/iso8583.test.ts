@@ -161,6 +161,16 @@ describe("an acquirer over ISO 8583", () => {
     await expect(asked).rejects.toThrow("did not answer within 1000 ms");
   });
 
+  test("sends nothing whose time was over before it could leave: its Reversal may be answered by then", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const { acquirer, host } = await opened();
+    const asked = acquirer.ask(new Till().sale("tok_approve"), patient);
+    // The process stands still.
+    vi.advanceTimersByTime(patient.timeoutMs);
+    await expect(asked).rejects.toBeInstanceOf(NotSent);
+    expect(host.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
+  });
+
   test("ends in NotSent if no host is ready in time, or the message cannot be written", async () => {
     const { acquirer, host, events } = await opened();
     const thb = { ...new Till().sale("tok_approve"), currency: "THB" };

@@ -157,10 +157,12 @@ export class Iso8583Acquirer implements Acquirer {
     const lock = locking instanceof Promise ? await locking : locking;
     if (lock === undefined) throw new NotSent("The host could not tell its answer from that of another request");
     const site = this.#link.host;
-    const leftMs = Math.max(1, timeoutMs - (this.#clock.monotonicMs() - startedMs));
     const sentMs = this.#clock.monotonicMs();
+    const leftMs = timeoutMs - (sentMs - startedMs);
     let answer: IsoMessage;
     try {
+      // A process that stood still may find that others have reversed it.
+      if (leftMs <= 0) throw new NotSent("Its time was over before it could leave");
       if (noted !== undefined && site !== undefined && noted !== site) throw new OtherSite(site);
       answer = await this.#link.request(request, {
         timeoutMs: leftMs,
