@@ -14,7 +14,7 @@ import { createLog } from "../../telemetry/log.ts";
 import { createMetrics } from "../../telemetry/metrics.ts";
 import type { FileLocks } from "../folder-watch.ts";
 import { FileDrop } from "./file-drop.ts";
-import { makeFolders } from "./progress.ts";
+import { FileProgress, makeFolders } from "./progress.ts";
 
 const partner = partnerSnapshot();
 const sale = (externalId: string, change: Readonly<Record<string, unknown>> = {}) => ({
@@ -420,6 +420,19 @@ describe("each line once", () => {
     bench.drop();
     expect(await bench.report("done/a.jsonl")).toEqual([expect.objectContaining({ entries: 3, accepted: 3 })]);
     expect(bench.reported.slice(-3).map(({ externalId }) => externalId)).toEqual(["s-9000", "s-9001", "s-9002"]);
+  });
+
+  test("a file that came when another of its name had just been read is read too", async () => {
+    await bench.write("a.jsonl", jsonLines(sales(1)));
+    const first = (await FileProgress.of(bench.folder, "a.jsonl")) ?? expect.fail("it is there");
+    expect(await first.isUnchanged()).toBe(true);
+    await bench.write("a.jsonl", jsonLines(sales(2, 5)));
+    await first.moveTo(await first.complete("done", ""));
+    expect(await readdir(bench.folder)).toContain("a.jsonl");
+    bench.drop();
+    expect(await bench.report("done/a.2.jsonl")).toMatchObject([{ entries: 2, accepted: 2 }]);
+    expect(bench.reported.map(({ externalId }) => externalId)).toEqual(["s-5", "s-6"]);
+    expect(await readFile(join(bench.folder, "done/a.jsonl.report.jsonl"), "utf8")).toContain('"entries":0');
   });
 
   test("a line of the report that was not kept is written again, once", async () => {

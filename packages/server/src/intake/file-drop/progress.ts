@@ -106,9 +106,10 @@ export class FileProgress {
     const sum = { file: safeFieldName(this.name), ...counts, ...(reason !== "" && { reason }) };
     const reportBytes = await this.#report([sum]);
     const end = { folder, reason, name: await freeName(join(this.#folder, folder), this.name) };
-    // By these the file is known when it is moved, even if it has grown.
+    // By its size and time the file is known when it is moved, also one that has grown. Once it was read to its end,
+    // another one may have come in its place.
     const { size: bytes, mtimeMs: modifiedMs } = await stat(this.path);
-    await this.#save({ end, reportBytes, bytes, modifiedMs });
+    await this.#save({ end, reportBytes, ...(folder === "failed" && { bytes, modifiedMs }) });
     return end;
   }
 
@@ -116,20 +117,20 @@ export class FileProgress {
   async moveTo({ folder, name }: FileEnd): Promise<void> {
     const target = join(this.#folder, folder, name);
     await rename(reportPath(this.#folder, this.name), reportBeside(target)).catch(orMissing);
-    const found = await stat(this.path).catch(orMissing);
-    // Another file of the name may have come since.
-    if (found !== undefined && isUnchanged(this.#progress, found)) {
-      const { refused, conflict } = this.#progress;
-      const copy = join(this.#folder, "reading", `${this.name}.copy`);
-      const mayHoldCardData = folder === "failed" || refused > 0 || conflict > 0;
-      if (mayHoldCardData && (await this.#copyTo(copy))) {
-        await rename(copy, target);
-        await rm(this.path);
-      } else {
-        await rm(copy, { force: true });
-        await rename(this.path, target);
-      }
+    const isThere = async () => {
+      const found = await stat(this.path).catch(orMissing);
+      return found !== undefined && isUnchanged(this.#progress, found);
+    };
+    const { refused, conflict } = this.#progress;
+    const copy = join(this.#folder, "reading", `${this.name}.copy`);
+    const mayHoldCardData = folder === "failed" || refused > 0 || conflict > 0;
+    const isCut = mayHoldCardData && (await isThere()) && (await this.#copyTo(copy));
+    // Another file of the name may have come since, also while this one was copied.
+    if (await isThere()) {
+      if (isCut) await rename(copy, target);
+      await (isCut ? rm(this.path) : rename(this.path, target));
     }
+    await rm(copy, { force: true });
     await rm(progressPath(this.#folder, this.name), { force: true });
   }
 
@@ -203,6 +204,7 @@ function reportLine({ externalId, result, problem }: ItemResult, line: number): 
 async function freeName(folder: string, name: string): Promise<string> {
   for (let number = 1; ; number += 1) {
     const candidate = number === 1 ? name : name.replace(/(\.\w+)$/, `.${number}$1`);
-    if ((await stat(join(folder, candidate)).catch(orMissing)) === undefined) return candidate;
+    const taken = [candidate, reportBeside(candidate)].map((one) => stat(join(folder, one)).catch(orMissing));
+    if ((await Promise.all(taken)).every((one) => one === undefined)) return candidate;
   }
 }
