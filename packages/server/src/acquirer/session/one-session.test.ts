@@ -469,20 +469,22 @@ test("a late answer is reported by the instance with the session, because the as
   host.answer = (request) => void requests.push(request);
   const till = new Till();
   const sale = till.sale("tok_approve");
+  const settlement = till.settlement(emptyTotals);
   const onLateAnswer = () => expect.fail("it was reported once");
   // A Reversal is repeated: its late answer is nobody's approval.
-  const asked = [till.reversal(sale), sale].map((message) =>
+  const asked = [till.reversal(sale), sale, settlement].map((message) =>
     second.session.ask(message, { timeoutMs: 60_000, onLateAnswer }),
   );
   const ended = Promise.allSettled(asked);
-  await expect.poll(() => requests).toHaveLength(2);
+  await expect.poll(() => requests).toHaveLength(3);
   vi.advanceTimersByTime(60_000);
-  expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   // The one with the session has given up, too, and said so.
-  await expect.poll(() => shared.published).toHaveLength(4);
+  await expect.poll(() => shared.published).toHaveLength(6);
   for (const request of requests) host.send(answerTo(request, "00"));
-  await expect.poll(() => first.unmatched).toHaveLength(1);
-  const [late] = first.unmatched;
+  await expect.poll(() => first.unmatched).toHaveLength(2);
+  const [late, settled] = first.unmatched.toSorted((a, b) => Number(a.isSettlement) - Number(b.isSettlement));
+  expect(settled?.mayAnswer(settlement)).toBe(true);
   const { tid, mid, traceNo } = sale;
   expect(late).toMatchObject({
     tid,
