@@ -81,6 +81,8 @@ export class KafkaIntake {
     const producer = deadLetterTopic === null ? undefined : new kafka.Producer(clientOptions(connection));
     consumer.on("consumer:lag", (lag) => metrics.intakeKafkaLag.set({ topic }, sumOf(lag.get(topic) ?? [])));
     let stream: Stream | undefined;
+    // It could not join its group again, and does not try any more. Without a listener that ends the process.
+    consumer.on("error", (error) => stream?.destroy(error));
     try {
       stream = await consumer.consume({
         topics: [topic],
@@ -92,14 +94,14 @@ export class KafkaIntake {
       metrics.intakeKafkaConnected.set({ topic }, 1);
       consumer.startLagMonitoring({ topics: [topic] }, lagEveryMs);
       const batches = new Batches(stream, this.#stopping.signal);
-      for (let batch = await batches.next(); ; batch = await batches.next()) await this.#take(batch, producer);
+      for (let batch = await batches.next(); ; batch = await batches.next()) await this.#take(batch, batches, producer);
     } finally {
       stream?.destroy();
       await Promise.all([consumer.close(true), producer?.close(true)]);
     }
   }
 
-  async #take(batch: readonly Message[], producer: KafkaClient.Producer | undefined): Promise<void> {
+  async #take(batch: readonly Message[], batches: Batches, producer: KafkaClient.Producer | undefined): Promise<void> {
     const { log, topic } = this.#parts;
     const onTrouble = (error: unknown) => log.warn({ err: error, topic }, "messages wait to be durable");
     const { signal } = this.#stopping;
@@ -108,7 +110,7 @@ export class KafkaIntake {
     const results = await reportUntilDurable(items, this.#parts, { signal, onTrouble });
     if (producer !== undefined) await this.#sendToDeadLetters(batch, results, producer);
     const last = new Map(batch.map((message) => [message.partition, message]));
-    await Promise.all([...last.values()].map((message) => message.commit()));
+    await batches.unlessEnded(Promise.all([...last.values()].map((message) => message.commit())));
   }
 
   async #sendToDeadLetters(
@@ -163,6 +165,19 @@ class Batches {
       const batch = this.#read();
       if (batch.length > 0) return batch;
       await woken;
+    }
+  }
+
+  /** Rejects also when the stream ends: the client leaves a commit that waits for its group without an answer then. */
+  async unlessEnded(commits: Promise<unknown>): Promise<void> {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const onClose = () => reject(this.#failure);
+    if (this.#stream.closed) onClose();
+    this.#stream.once("close", onClose);
+    try {
+      await Promise.race([commits, promise]);
+    } finally {
+      this.#stream.off("close", onClose);
     }
   }
 
