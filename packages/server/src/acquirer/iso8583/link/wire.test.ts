@@ -32,7 +32,7 @@ const wires = (
 }));
 
 const network = { networkMessages: true };
-const message = (frame: Buffer) => new FrameReader(framing).push(frame)[0] ?? Buffer.alloc(0);
+const message = (frame: Buffer) => [...new FrameReader(framing).push(frame)][0] ?? Buffer.alloc(0);
 
 describe.each(wires)("a wire whose MACs are written as $encoding", ({ encoding, fields, open }) => {
   test.each([
@@ -136,9 +136,16 @@ describe("framing", () => {
     ["bcd2", "\u0000\u001a"],
     ["binary4", "\u00ff\u00ff\u00ff\u00ff"],
     ["binary2", "\u0000\u0003"],
-  ] as const)("gives up on a length that cannot be right (%s)", (length, header) => {
-    const reader = new FrameReader({ length, countsItself: false, tpdu: "6000010000" });
-    expect(() => reader.push(Buffer.from(header, "latin1"))).toThrow(IsoFormatError);
+  ] as const)("gives up on a length that cannot be right (%s), and loses no message before it", (length, header) => {
+    const framing = { length, countsItself: false, tpdu: "6000010000" } as const;
+    const answer = Buffer.from("an answer");
+    const found: Buffer[] = [];
+    const read = () => {
+      const bytes = Buffer.concat([frame(answer, framing), Buffer.from(header, "latin1")]);
+      for (const message of new FrameReader(framing).push(bytes)) found.push(message);
+    };
+    expect(read).toThrow(IsoFormatError);
+    expect(found).toEqual([answer]);
   });
 
   test("refuses to send a message that is too long for its length field", () => {
@@ -148,6 +155,6 @@ describe("framing", () => {
 
   test("treats an empty message as a sign of life", () => {
     const reader = new FrameReader({ length: "binary2", countsItself: false, tpdu: "6000010000" });
-    expect(reader.push(Buffer.from("0000", "hex"))).toEqual([Buffer.alloc(0)]);
+    expect([...reader.push(Buffer.from("0000", "hex"))]).toEqual([Buffer.alloc(0)]);
   });
 });

@@ -119,14 +119,13 @@ export class FrameReader {
   }
 
   /**
-   * @returns the messages that are complete now, without their headers; an empty one keeps a connection alive
+   * Yields the messages that are complete now, without their headers; an empty one keeps a connection alive.
+   *
    * @throws IsoFormatError when a header cannot be right: the connection is of no use then
    */
-  push(bytes: Buffer): Buffer[] {
+  *push(bytes: Buffer): Generator<Buffer, void> {
     this.#held = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]);
-    const messages: Buffer[] = [];
-    for (let message = this.#next(); message !== undefined; message = this.#next()) messages.push(message);
-    return messages;
+    for (let message = this.#next(); message !== undefined; message = this.#next()) yield message;
   }
 
   #next(): Buffer | undefined {
