@@ -42,7 +42,7 @@ export class ClearingFolder extends FolderWatch {
   #uncut: Set<string> | undefined;
 
   constructor(parts: ClearingFolderParts) {
-    super({ everyMs: 1_000, ...parts });
+    super({ everyMs: 1_000, inOrder: false, ...parts });
     this.#parts = parts;
   }
 

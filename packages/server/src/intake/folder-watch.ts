@@ -19,6 +19,8 @@ interface FolderWatchParts {
   readonly locks: FileLocks;
   readonly log: Log;
   readonly everyMs: number;
+  /** The files after one that another instance has wait for it. */
+  readonly inOrder: boolean;
 }
 
 /**
@@ -69,11 +71,12 @@ export abstract class FolderWatch {
   }
 
   async #look(): Promise<void> {
-    const { locks, log } = this.#parts;
+    const { locks, log, inOrder } = this.#parts;
     const { signal } = this.#stopping;
     for (const file of await this.list()) {
       if (signal.aborted) return;
       const held = await locks.hold(this.lockOf(file));
+      if (held === undefined && inOrder) return;
       if (held === undefined) continue;
       try {
         await this.take(file, AbortSignal.any([signal, held.lost]));
@@ -83,6 +86,7 @@ export abstract class FolderWatch {
       } finally {
         await held.release();
       }
+      if (held.lost.aborted && inOrder) return;
     }
   }
 }

@@ -40,6 +40,8 @@ class Bench {
   /** Aborted when the lock of the file that is read now is lost. */
   lost = new AbortController();
   holds = 0;
+  /** How often a reader found that another one has a file. */
+  busy = 0;
   /** Awaited before an event is recorded. */
   recording: () => void = () => undefined;
   folder = "";
@@ -109,7 +111,10 @@ class Bench {
   #locks(): FileLocks {
     return {
       hold: async (name) => {
-        if (this.held.has(name)) return undefined;
+        if (this.held.has(name)) {
+          this.busy += 1;
+          return undefined;
+        }
         this.held.add(name);
         this.holds += 1;
         this.lost = new AbortController();
@@ -403,6 +408,40 @@ describe("each line once", () => {
     bench.drop();
     expect(await bench.report("done/a.jsonl")).toMatchObject([{ entries: 1_500, accepted: 1_500 }]);
     expect([bench.holds, bench.reported.length]).toEqual([2, 1_500]);
+  });
+
+  test("a file waits while another reader has one before it: a settlement comes after its Sales", async () => {
+    const [reached, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let reports = 0;
+    bench.before = async () => {
+      reports += 1;
+      reached.resolve();
+      await going.promise;
+    };
+    for (const name of ["a", "b"]) await bench.write(`${name}.jsonl`, jsonLines([sale(name)]));
+    bench.drop();
+    await reached.promise;
+    bench.drop();
+    await expect.poll(() => reports > 1 || bench.busy > 2).toBe(true);
+    const begun = reports;
+    going.resolve();
+    await bench.report("done/b.jsonl");
+    expect(begun).toBe(1);
+    expect(bench.reported.map(({ externalId }) => externalId)).toEqual(["a", "b"]);
+  });
+
+  test("a file waits while the lock of one before it is lost", async () => {
+    bench.before = () => {
+      bench.before = () => undefined;
+      bench.lost.abort();
+    };
+    await bench.write("a.jsonl", jsonLines(sales(1_500)));
+    await bench.write("b.jsonl", jsonLines(sales(1, 1_500)));
+    bench.drop();
+    await bench.report("done/b.jsonl");
+    expect(bench.reported.map(({ externalId }) => externalId)).toEqual(
+      sales(1_501).map(({ externalId }) => externalId),
+    );
   });
 
   test("a file that came in the place of one that was being read is read from its beginning", async () => {

@@ -33,7 +33,7 @@ export class FileDrop extends FolderWatch {
 
   /** The folder must have been made ready: `makeFolders`. */
   constructor(parts: FileDropParts) {
-    super({ everyMs: 1_000, ...parts });
+    super({ everyMs: 1_000, inOrder: true, ...parts });
     this.#parts = parts;
   }
 
