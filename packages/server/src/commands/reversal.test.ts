@@ -58,8 +58,9 @@ describe("a Reversal that was asked", () => {
     [{ kind: "no_answer" }, "pending"],
     [{ kind: "not_sent" }, "pending"],
     [{ kind: "instance_gone" }, "pending"],
-  ])("and got %j is %s", (outcome, after) => {
+  ])("and got %j is %s, at its first try and at a later one", (outcome, after) => {
     expect(reversalStateAfter(outcome, lastWord)).toBe(after);
+    expect(reversalStateAfter(outcome, { ...lastWord, tries: 2 })).toBe(after);
   });
 
   test.each([
