@@ -103,6 +103,17 @@ test("the key that came last is kept alone, and goes with its acquirer", async (
   await connections.pool.query("DELETE FROM sealed_values WHERE name LIKE 'acquirer-key keyed-too%'");
 });
 
+test("a key that came is forgotten once another MAC key is registered, so that the first can be registered again", async () => {
+  const kept = () => store.readMacKey("acquirer-key again 1");
+  await registry.put("again", input);
+  await store.writeMacKey("again", "acquirer-key again 1", Buffer.from("first"));
+  await registry.put("again", { hosts: ["other.example:5000"], macKey: macKey.toUpperCase() });
+  expect(await kept()).toEqual(Buffer.from("first"));
+  await registry.put("again", { macKey: "fedcba98765432100123456789abcdef" });
+  expect(await kept()).toBeUndefined();
+  await registry.remove("again");
+});
+
 test("one that a terminal names, or a Reversal goes to, is not removed", async () => {
   await registry.put("used", input);
   const terminals = postgresTerminals(connections.homes);

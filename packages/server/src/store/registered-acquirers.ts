@@ -80,8 +80,10 @@ export class PostgresAcquirers implements AcquirerStore {
   ): Promise<StoredAcquirer> {
     return this.#locked(name, async (client) => {
       const { rows } = await client.query<{ count: number }>("SELECT count(*)::integer AS count FROM acquirers");
-      const { sealed, profile, hosts, tls, ca, certificate } = next(await findWith(client, name), rows[0]?.count ?? 0);
+      const toStore = next(await findWith(client, name), rows[0]?.count ?? 0);
+      const { sealed, profile, hosts, tls, ca, certificate, isOtherMacKey } = toStore;
       await keepSecrets.run(client, [name, sealed]);
+      if (isOtherMacKey) await dropMacKeys.run(client, [name]);
       await upsert.run(client, [name, profile, hosts, tls, ca, certificate, randomUUID()]);
       await appendEntry(client, this.#pool);
       return (await findWith(client, name)) as StoredAcquirer;

@@ -153,5 +153,6 @@ test("there are at most a hundred acquirers, and one more can only be changed", 
   };
   expect(await put(99)).toBe("first-bank");
   await expect(put(100)).rejects.toMatchObject({ fields: [{ field: "name" }] });
-  expect(await put(100, { ...merged(noRegistration, whole), sealed: Buffer.from("{}") })).toBe("first-bank");
+  const current = { ...merged(noRegistration, whole), sealed: Buffer.from("{}"), isOtherMacKey: false };
+  expect(await put(100, current)).toBe("first-bank");
 });

@@ -17,7 +17,10 @@ export interface StoredAcquirer extends Registration {
   readonly updatedAt: Date;
 }
 
-export type AcquirerToStore = Registration & Pick<StoredAcquirer, "sealed">;
+export interface AcquirerToStore extends Registration, Pick<StoredAcquirer, "sealed"> {
+  /** Those that came over the link belong to the one before. */
+  readonly isOtherMacKey: boolean;
+}
 
 /** Registered acquirers. Every change is durable, and announced to all instances, when it resolves. */
 export interface AcquirerStore {
@@ -79,7 +82,8 @@ export class AcquirerRegistry {
   async put(name: string, input: AcquirerInput): Promise<AcquirerRecord> {
     const stored = await this.#store.put(name, (current, registered) => {
       const registration = merged(current ?? noRegistration, input);
-      const secrets = mergedSecrets(current === undefined ? noSecrets : this.#secretsOf(current), input);
+      const before = current === undefined ? noSecrets : this.#secretsOf(current);
+      const secrets = mergedSecrets(before, input);
       const [first, ...rest] = registrationProblems(name, registration, secrets, current);
       if (first !== undefined) throw badFields([first, ...rest]);
       if (current === undefined && registered >= acquirersMax) {
@@ -89,6 +93,7 @@ export class AcquirerRegistry {
       return {
         ...registration,
         sealed: this.#sealer.sealNamed(Buffer.from(JSON.stringify(secrets)), sealedName(name)),
+        isOtherMacKey: secrets.macKey.toLowerCase() !== before.macKey.toLowerCase(),
       };
     });
     return this.#record(stored);
