@@ -5,10 +5,14 @@ const charactersMax = 100;
 /** The card guard takes a microsecond for each character. */
 const examinedMax = 1_000;
 
-/** The name of a field that a caller made up, as an error and the log may repeat it: cut, and without a card number. */
+/**
+ * The name of a field that a caller made up, as an error, an event and the log may repeat it: cut, and without a card
+ * number, NUL and half of a surrogate pair, which no table holds.
+ */
 export function safeFieldName(name: string): string {
   if (name.length > examinedMax) return "[a long name]";
-  return holdsCardNumber(name) ? "[a card number]" : name.slice(0, charactersMax);
+  if (holdsCardNumber(name)) return "[a card number]";
+  return name.slice(0, charactersMax).toWellFormed().replaceAll("\0", "\ufffd");
 }
 
 /** The direction too: it would show text after the name in another order. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
-import type { ReportResult } from "../ledger/reports/reports.ts";
+import type { RefusedItem, ReportResult } from "../ledger/reports/reports.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { reportItems, reportUntilDurable } from "./report-items.ts";
 
@@ -52,4 +52,20 @@ test("what could not be made durable is reported again, without what was", async
   ]);
   expect(reported).toEqual([["a", "b", "c"], ["b"]]);
   expect([troubles, refused]).toMatchObject([[{ code: "unavailable" }], []]);
+});
+
+test.each([
+  ["NUL", "a\0b"],
+  ["half of a surrogate pair", "a\ud800b"],
+  ["a pair where it is cut", `${"a".repeat(99)}\u{1f600}`],
+])("a field whose name holds %s is refused by a name that its event can be stored with", async (_, name) => {
+  const refused: RefusedItem[] = [];
+  const item = { partnerId: partnerSnapshot().id, externalId: "a", command: "SALE", status: "SUCCESS", [name]: "" };
+  await reportItems([{ item }], {
+    directory: { find: async () => partnerSnapshot() },
+    isRegisteredDevice: async () => false,
+    reports: { report: async () => [], recordRefused: async (items) => void refused.push(...items) },
+  });
+  const fields = refused.flatMap(({ problems }) => problems.map(({ field }) => field));
+  expect(fields).toContainEqual(expect.stringMatching(/^a+\ufffdb?$/));
 });
