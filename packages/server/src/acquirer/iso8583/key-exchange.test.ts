@@ -198,6 +198,30 @@ test("a key that is not taken up stays out of use, although a connection that be
   expect(keys.inUse).toEqual(registered);
 });
 
+test("a key is approved under the one before, although it was kept, and read, before the host had its answer", async () => {
+  const [keeping, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const kept = new KeptKey();
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = exchangeOf(keys, {
+    read: kept.read,
+    keep: async (key) => {
+      await kept.keep(key);
+      keeping.resolve();
+      await going.promise;
+    },
+  });
+  let approvedUnder: Buffer | undefined;
+  const taken = exchange.take(keyMessage(encrypted(second)), () => {
+    approvedUnder = keys.inUse;
+    return true;
+  });
+  await keeping.promise;
+  await Promise.all([exchange.reread(), exchange.begin()]);
+  going.resolve();
+  await taken;
+  expect([approvedUnder, keys.inUse]).toEqual([registered, second]);
+});
+
 test("a key is requested after the sign-on, and again when it is due", async () => {
   const { host, acquirer, events } = await hosted({ request, requestEveryMs: 1_000 });
   let answered = 0;

@@ -35,6 +35,8 @@ export class KeyExchange {
   /** Keys that this process took: what is read must not be older. */
   #takes = 0;
   #taking: Promise<void> = Promise.resolve();
+  /** Its approval has a MAC under the key before it: what is kept may not be used yet. */
+  #isTaking = false;
   #asking: Promise<void> | undefined;
 
   constructor(parts: KeyExchangeParts) {
@@ -51,7 +53,7 @@ export class KeyExchange {
     const { keys, registered, kept } = this.#parts;
     const takes = this.#takes;
     const key = kept && (await kept.read());
-    if (takes !== this.#takes) return;
+    if (takes !== this.#takes || this.#isTaking) return;
     if (key === undefined) this.#inUse = registeredKey;
     else if (this.#inUse === registeredKey) this.#inUse = storedKey;
     keys.replace(key ?? registered);
@@ -66,7 +68,7 @@ export class KeyExchange {
   async reread(): Promise<void> {
     const takes = this.#takes;
     const key = await this.#parts.kept?.read();
-    if (key === undefined || takes !== this.#takes) return;
+    if (key === undefined || takes !== this.#takes || this.#isTaking) return;
     if (this.#parts.keys.replace(key)) this.#taken("another instance took up");
   }
 
@@ -99,7 +101,12 @@ export class KeyExchange {
    * @throws IsoFormatError if the message has none; RangeError if it cannot be decrypted
    */
   take(message: IsoMessage, approve: () => boolean): Promise<void> {
-    const taken = this.#taking.then(() => this.#take(message, approve));
+    const taken = this.#taking.then(async () => {
+      this.#isTaking = true;
+      await this.#take(message, approve).finally(() => {
+        this.#isTaking = false;
+      });
+    });
     this.#taking = taken.catch(() => undefined);
     return taken;
   }
@@ -116,7 +123,7 @@ export class KeyExchange {
       if (!approve()) throw new Error("its connection ended before it was answered");
     } catch (error) {
       await kept?.keep(before);
-      // A connection that began meanwhile may have read it.
+      // A read that began meanwhile may have it.
       this.#use(before);
       throw error;
     }
