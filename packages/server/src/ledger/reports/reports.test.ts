@@ -34,7 +34,11 @@ function reportsWith(refuses: readonly string[] = []) {
         return { outcome: "accepted", id: report.id, atMs: 0 };
       },
     },
-    directory: { find: async () => partner, peek: () => partner, findByApiKey: async () => undefined },
+    directory: {
+      find: () => Promise.reject(new Error("the partner's keys do not open")),
+      peek: (id) => (id === partner.id ? partner : undefined),
+      findByApiKey: async () => undefined,
+    },
     notifier: { notify: (notification, atMs) => void told.push(`${notification.id} ${atMs}`) },
     events: { record: (event) => void events.push(event) },
     metrics,
@@ -97,6 +101,15 @@ describe("the completions of one report", () => {
       ["sale", "unavailable"],
       ["void of another", undefined],
     ]);
+  });
+
+  test("a partner whose keys do not open holds up the reports of no other", async () => {
+    const { reports, durable } = reportsWith();
+    const broken = { ...completion("broken", "SALE"), partnerId: newId<"partner">() };
+    const others = [completion("sale", "SALE"), completion("settlement", "SETTLEMENT")];
+    const results = await reports.report([broken, ...others]);
+    expect(results.map(({ problem }) => problem?.code)).toEqual(["unavailable", undefined, undefined]);
+    expect(durable.map(({ externalId }) => externalId)).toEqual(["sale", "settlement"]);
   });
 
   test("an invalid report is refused as such, and delays nothing", async () => {

@@ -144,7 +144,8 @@ export class Reports {
       const partnerId = readId<"partner">(given.partnerId);
       // Thousands per second arrive here, so nothing is awaited that is in memory.
       const known =
-        partnerId && (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId)));
+        partnerId &&
+        (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId).catch(unreadable)));
       const partner = requireReportable(known);
       completion = convertReport(given, partner.settings.reports);
       const problems = this.#problemsOf(completion, partner);
@@ -166,8 +167,8 @@ export class Reports {
 
   /**
    * A follow-up of another item of this call is written once that one is durable, because its notification must find
-   * the other one pending. After an item that could not be made durable, nothing later is written: all of that is
-   * reported again.
+   * the other one pending. After an item that could not be made durable, nothing later of its partner is written: all of
+   * that is reported again.
    */
   async #acceptInOrder(judged: readonly Judged[], originals: Originals): Promise<readonly ReportResult[]> {
     const [first = [], ...later] = wavesOf(judged);
@@ -175,8 +176,15 @@ export class Reports {
     if (later.length === 0) return results;
     const resultOf = new Map(first.map((one, index) => [one, results[index]]));
     for (const wave of later) {
-      const problem = [...resultOf.values()].find((result) => result?.problem?.code === "unavailable")?.problem;
-      const tried = wave.map((one) => (problem && !("problem" in one) ? { ...one, problem } : one));
+      const unavailable = new Map<string, ServiceError>();
+      for (const [{ completion }, result] of resultOf) {
+        if (result?.problem?.code === "unavailable")
+          unavailable.set(completion.partnerId.toLowerCase(), result.problem);
+      }
+      const tried = wave.map((one) => {
+        const problem = unavailable.get(one.completion.partnerId.toLowerCase());
+        return problem && !("problem" in one) ? { ...one, problem } : one;
+      });
       const answers = await Promise.all(tried.map((one) => this.#accept(one, originals)));
       for (const [index, one] of wave.entries()) resultOf.set(one, answers[index]);
     }
@@ -301,6 +309,11 @@ export class Reports {
 function originalOf({ partner, identity, originals }: ValidReport, known: Originals): ReportedOriginal | undefined {
   const named = originals.find((original) => original !== identity && known.has(`${partner.id} ${original}`));
   return named === undefined ? undefined : known.get(`${partner.id} ${named}`);
+}
+
+/** The keys of this partner do not open: its reports wait, and those of others do not. */
+function unreadable(cause: unknown): never {
+  throw cause instanceof ServiceError ? cause : new ServiceError("unavailable", undefined, { cause });
 }
 
 function requireReportable(partner: Partner | undefined): Partner {
