@@ -98,20 +98,30 @@ test("a Reversal that the acquirer refuses for good ends, once, and its Sale sta
   });
 });
 
-test("a Sale stands in no batch that has another currency by now: its settlement comes first", async () => {
-  const tid = "T8000014";
+test.each([
+  { tid: "T8000014", other: "tok_approve" },
+  { tid: "T8000015", other: "tok_decline_51" },
+])("a Sale stands in no batch in which another currency counts, which $other says", async (row) => {
+  const { tid, other } = row;
   const { body } = await partner.run(sale({ tid, card: { token: "tok_approve_08" } }));
   const path = `reversals/${body["id"]}`;
   const becomes = (state: string) =>
     eventually(state, async () => ((await get(path))["state"] === state ? true : undefined));
   await becomes("DONE");
-  await partner.run(sale({ tid, currency: "USD" }));
+  await partner.run(sale({ tid, currency: "USD", card: { token: other } }));
   service.acquirer.behave(next("REVERSAL", { declines: "12" }));
   const reason = "the bank has it";
   await service.operator("POST", `/operator/v1/${path}/retry`, { reason });
   await becomes("PARKED");
   const stands = () => service.operator("POST", `/operator/v1/${path}/stands`, { reason });
-  expect(await stands()).toMatchObject({ status: 409, body: { code: "batch_currency" } });
+  const otherCurrency = { status: 409, body: { code: "batch_currency" } };
+  if (other === "tok_decline_51") {
+    expect(await stands()).toMatchObject({ status: 200, body: { state: "STANDS" } });
+    expect(await partner.run(sale({ tid, currency: "USD" }))).toMatchObject(otherCurrency);
+    expect(await partner.run(sale({ tid }))).toMatchObject({ body: { status: "SUCCESS" } });
+    return;
+  }
+  expect(await stands()).toMatchObject(otherCurrency);
   const { body: settled } = await partner.run({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid: body["mid"] });
   expect(settled).toMatchObject({ status: "SUCCESS", saleQuantity: "1" });
   expect(await stands()).toMatchObject({ status: 200, body: { state: "STANDS" } });

@@ -75,7 +75,7 @@ function refusalOf(model: Model, kind: "void" | "complete" | "refund" | "reverse
 
 /** The currency of the open batch. */
 function boundTo({ batch, entries }: Model): string | undefined {
-  return entries.find((entry) => entry.batch === batch && !entry.failed)?.currency;
+  return entries.find((entry) => entry.batch === batch && !entry.failed && entry.fate !== "reversed")?.currency;
 }
 
 function written(minor: bigint, currency: "VND" | "USD"): string {

@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lockWaits, loseDeadlock } from "../../../../../test/support/locks.ts";
+import { terminalRefusal } from "../../commands/terminal.ts";
 import { newId, type TransactionId } from "../../ids.ts";
+import type { Init } from "../../ledger/store.ts";
 import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
 import { postgresSettlements } from "../settlements/settlements.ts";
@@ -23,8 +25,8 @@ const partnerId = await insertPartner(connections.pool);
 const leaseId = await insertLease(connections.pool);
 
 /** A Sale that timed out; its Reversal is queued with its result. */
-async function timedOut(requestedBy: TransactionId | null = null): Promise<TransactionId> {
-  const init = sampleInit(partnerId, leaseId);
+async function timedOut(requestedBy: TransactionId | null = null, tid = "T0000001"): Promise<TransactionId> {
+  const init = sampleInit(partnerId, leaseId, { tid });
   await transactions.begin(init);
   await completions.complete({
     partnerId,
@@ -269,19 +271,43 @@ test.each([
   expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
 });
 
-test("what would bring a second currency into its open batch stands once that is settled", async () => {
-  const id = await timedOut();
-  await reversals.end((await taken(id)) ?? fail(), park);
-  const terminal = (sets: string) =>
-    connections.pool.query(
-      `UPDATE terminals r SET ${sets} FROM transactions t
-       WHERE t.id = $1 AND r.partner_id = t.partner_id AND r.tid = t.tid`,
-      [id],
-    );
-  await terminal("batch_currency = 'USD'");
-  expect(await reversals.letStand(partnerId, id)).toBe("other_currency");
+test.each([
+  { other: "counts", state: "SUCCESS", reversal: null, stands: "other_currency" },
+  { other: "is in flight", state: "INIT", reversal: null, stands: "other_currency" },
+  { other: "failed", state: "ERROR", reversal: null, stands: true },
+  { other: "is in doubt itself", state: "ERROR", reversal: park, stands: true },
+  { other: "was reversed", state: "SUCCESS", reversal: undo, stands: true },
+] as const)("what stands brings no second currency into its open batch: the other one $other", async (row) => {
+  const tid = `T ${row.other}`;
+  const id = await timedOut(null, tid);
+  const undone = async (one: TransactionId, ending: typeof park | typeof undo) =>
+    reversals.end((await taken(one)) ?? fail(), ending);
+  await undone(id, undo);
+  const begin = (currency: string, other = newId<"transaction">()) => {
+    const asks = { mid: null, entersBatchWith: currency, money: true };
+    const refusal: Init["refusal"] = (terminal) => terminal && terminalRefusal(terminal, asks);
+    return transactions.begin(sampleInit(partnerId, leaseId, { tid, currency, id: other, refusal }));
+  };
+  const other = newId<"transaction">();
+  await begin("USD", other);
+  const end = "UPDATE transactions SET state = $2, completed_at = now() WHERE id = $1";
+  await connections.pool.query(end, [other, row.state]);
+  if (row.reversal !== null) {
+    await reversals.queue(partnerId, other, newId());
+    await undone(other, row.reversal);
+  }
+  await reversals.repeat(partnerId, id);
+  await undone(id, park);
+  expect(await reversals.letStand(partnerId, id)).toBe(row.stands);
+  const refused = { outcome: "refused", refusal: { code: "batch_currency" } };
+  if (row.stands === true) {
+    expect(await begin("USD")).toMatchObject(refused);
+    expect(await begin("VND")).toMatchObject({ outcome: "begun" });
+    return;
+  }
   expect(await rowOf(id)).toMatchObject({ state: "ERROR", reversal_state: "parked" });
-  await terminal("batch_id = gen_random_uuid()");
+  expect(await begin("VND")).toMatchObject(refused);
+  await connections.pool.query("UPDATE terminals SET batch_id = gen_random_uuid() WHERE tid = $1", [tid]);
   expect(await reversals.letStand(partnerId, id)).toBe(true);
 });
 

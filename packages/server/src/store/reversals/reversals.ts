@@ -8,6 +8,7 @@ import type { Homes } from "../database/homes.ts";
 import { prepared, type Statement } from "../database/statement.ts";
 import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
+import { currencyThatCounts } from "../terminals/sequences.ts";
 import { answerable, isStanding, openReversal } from "../transactions/conditions.ts";
 
 const claim = dueClaim<DueReversal>({
@@ -65,18 +66,19 @@ const endedBefore = prepared<EndedRow>(`
 // waited would not see a Settlement that began meanwhile.
 const lockTerminal = prepared(`
   SELECT FROM transactions t JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid
-  WHERE t.partner_id = $1 AND t.id = $2 FOR SHARE OF r`);
+  WHERE t.partner_id = $1 AND t.id = $2 FOR UPDATE OF r`);
 const noneAreSentOf = (what: string) => `NOT EXISTS (
       SELECT FROM transactions t JOIN settlements s ON s.partner_id = t.partner_id AND s.batch_id = t.batch_id
       WHERE t.partner_id = $1 AND t.id = $2 AND ${what} AND s.kind = 'SETTLEMENT' AND s.step <> 'waiting')`;
 
 const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSentOf(isStanding)}`));
 
-// A command that was reversed does not bind its batch, so that one in another currency may have entered since.
+// A command that was reversed does not bind its batch, so that one in another currency may have entered since. What is in
+// doubt like itself counts only once a person lets that stand.
 const isOtherCurrency = `
-  SELECT FROM transactions t
-  JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid AND r.batch_id = t.batch_id
-  WHERE t.partner_id = $1 AND t.id = $2 AND r.batch_currency <> t.currency`;
+  SELECT FROM transactions own
+  JOIN terminals i ON i.partner_id = own.partner_id AND i.tid = own.tid AND i.batch_id = own.batch_id
+  WHERE own.partner_id = $1 AND own.id = $2 AND coalesce(${currencyThatCounts}) <> own.currency`;
 const otherCurrency = prepared(isOtherCurrency);
 
 // It succeeded after all, and with it what it did to its original. Its facts stay as its partner was told. A partner's
@@ -92,7 +94,11 @@ const letStand = prepared(`
       successor_id = CASE WHEN t.successor_command = 'REVERSAL' THEN NULL ELSE t.successor_id END,
       successor_state = CASE WHEN t.successor_command = 'REVERSAL' THEN NULL ELSE t.successor_state END,
       successor_command = nullif(t.successor_command, 'REVERSAL')
-    FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id),
+    FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id
+    RETURNING t.partner_id, t.tid, t.batch_id, t.currency),
+  batch AS (
+    UPDATE terminals r SET batch_currency = o.currency
+    FROM own o WHERE r.partner_id = o.partner_id AND r.tid = o.tid AND r.batch_id = o.batch_id),
   original AS (
     UPDATE transactions o SET successor_state = 'done'
     FROM ended e

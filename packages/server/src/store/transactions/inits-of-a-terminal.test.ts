@@ -258,6 +258,10 @@ describe("a change by another instance between the look and the lock", () => {
       expect((await dollars()).outcome).toBe(outcome);
     }
     expect(await store.begin(init(tid))).toMatchObject({ outcome: "refused", refusal: { code: "batch_currency" } });
+    // The dollars failed, and it is in doubt again.
+    await connections.pool.query("UPDATE transactions SET state = 'ERROR' WHERE tid = $1", [tid]);
+    await connections.pool.query(reverses, [partnerId, id, tid, "PARKED"]);
+    expect(await store.begin(init(tid))).toMatchObject({ outcome: "begun" });
   });
 
   test("a reqId that it took is a repeat, and no number is used up", async () => {
