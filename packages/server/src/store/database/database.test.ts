@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:net";
+import { Client } from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase, databaseUrl } from "../../../../../test/support/database.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
@@ -44,8 +45,13 @@ test("the engine never scans a whole table, people may query for longer, and no 
     [2, 35_000],
     [4, 15_000],
   ]);
+  const query = vi.spyOn(Client.prototype, "query");
   const direct = await connectDirectly();
   expect((await direct.query("SHOW statement_timeout")).rows).toEqual([{ statement_timeout: "5s" }]);
+  // A machine that is gone without a word leaves its locks after 25 s, not after two hours: over TCP, which no test has.
+  const keptAlive = "tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
+  expect(query).toHaveBeenCalledWith(expect.stringContaining(keptAlive));
+  query.mockRestore();
   await direct.end();
   await close();
   await database.drop();
