@@ -37,7 +37,8 @@ export class KeyExchange {
   #taking: Promise<void> = Promise.resolve();
   /** Its approval has a MAC under the key before it: what is kept may not be used yet. */
   #isTaking = false;
-  #asking: Promise<void> | undefined;
+  /** The end of each request for a key, the one under way first. */
+  readonly #asking: Promise<void>[] = [];
 
   constructor(parts: KeyExchangeParts) {
     this.#parts = parts;
@@ -78,18 +79,19 @@ export class KeyExchange {
     return isNetworkMessage(mti) && values.includes(fields.get(field) ?? "");
   }
 
-  /** Set while the host is asked for a key. It uses that from its answer on, which is before it is taken up here. */
+  /** Set while the host is asked for a key: it ends once that, which the host uses from its answer on, is taken up. */
   get asking(): Promise<void> | undefined {
-    return this.#asking;
+    return this.#asking[0];
   }
 
   /** Takes up the key of the answer, which the host uses already. One at a time: of two, the host uses the last. */
   async ask(request: () => Promise<IsoMessage>): Promise<void> {
-    const asked = (this.#asking ?? Promise.resolve()).then(async () => this.take(await request(), () => true));
+    const before = this.#asking.at(-1) ?? Promise.resolve();
+    const asked = before.then(async () => this.take(await request(), () => true));
     const ended = asked.catch(() => undefined);
-    this.#asking = ended;
+    this.#asking.push(ended);
     await ended;
-    if (this.#asking === ended) this.#asking = undefined;
+    this.#asking.shift();
     return asked;
   }
 
@@ -179,8 +181,8 @@ export class KeyOpener {
 
   /**
    * @param checkValue in hexadecimal; null: the host sends none
-   * @throws RangeError if it cannot be decrypted, the check value does not match, or no MAC can have it. Its message has
-   * no key.
+   * @throws RangeError if it cannot be decrypted, the check value does not match or is missing, or no MAC can have it.
+   * Its message has no key.
    */
   open(encrypted: Buffer, checkValue: string | null): Buffer {
     const key = this.#decrypted(encrypted);
@@ -188,7 +190,8 @@ export class KeyOpener {
     if (checkValue === null) return key;
     const given = Buffer.from(checkValue, "hex");
     const expected = checkValueOf(this.#algorithm, key).subarray(0, given.length);
-    if (given.length === 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) {
+    if (given.length === 0) throw new RangeError("the message contains no check value");
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
       throw new RangeError("the check value does not match the key");
     }
     return key;

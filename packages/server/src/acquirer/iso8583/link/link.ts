@@ -445,7 +445,7 @@ export class Link {
     return hasLeft;
   }
 
-  #received(session: Session, bytes: Buffer, isHeldBack = false): void {
+  #received(session: Session, bytes: Buffer): void {
     const { wire, matchKeyOf, network, onEvent, clock } = this.#options;
     const host = session.name;
     session.heardAtMs = clock.monotonicMs();
@@ -453,10 +453,10 @@ export class Link {
     try {
       message = wire.read(bytes);
     } catch (error) {
-      const asking = isHeldBack ? undefined : network.keys?.asking;
-      // Its MAC may be under the key that the host was asked for.
+      const asking = network.keys?.asking;
+      // Its MAC may be under a key that the host was asked for, or is asked for next.
       if (asking === undefined) onEvent({ kind: "ignored", host, detail: messageOf(error) });
-      else void asking.then(() => this.#received(session, bytes, true));
+      else void asking.then(() => this.#received(session, bytes));
       return;
     }
     try {
