@@ -30,6 +30,7 @@ function bench(settings: Partial<PartnerSettings> = {}, port?: number) {
     became: "accepted" as NotificationState,
     mails: [] as PartnerMail[],
     refuses: false,
+    forgetsNothing: false,
     triedAtMs: new Map<PartnerMessageKind, number>(),
     givenUp: new Set<PartnerMessageKind>(),
     events: [] as NewEvent[],
@@ -55,6 +56,7 @@ function bench(settings: Partial<PartnerSettings> = {}, port?: number) {
           ? [{ partnerId: partner.id, channel: "mail", notificationId: newId(), isInformed: state.sent.size > 0 }]
           : [],
       forget: async () => {
+        if (state.forgetsNothing) throw new Error("the database is away");
         state.sent.clear();
         state.givenUp.clear();
         state.triedAtMs.clear();
@@ -185,6 +187,19 @@ test("a look that fails does not end the watch", async () => {
   messages.start();
   await state.looked.promise;
   await messages.stop();
+});
+
+test("the end of trouble is told again if it could not be forgotten, and the next trouble too", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  expect(await look(hourMs)).toEqual([failing]);
+  [state.trouble, state.forgetsNothing] = [null, true];
+  await expect(look(2 * hourMs)).rejects.toThrow("the database is away");
+  state.mails.splice(0);
+  state.forgetsNothing = false;
+  expect(await look(3 * hourMs)).toEqual([recovered]);
+  fail({ since: new Date(startMs + 4 * hourMs).toISOString() });
+  expect(await look(5 * hourMs)).toEqual([failing]);
 });
 
 test("a short schedule's parking is announced in its last quarter", async () => {

@@ -119,6 +119,8 @@ export class PartnerMessages {
   ): Promise<boolean> {
     const { store, log, events, clock } = this.#parts;
     if (this.#stopping.signal.aborted) return false;
+    // Its record is that the trouble is forgotten. Another one, without that, would keep the next trouble untold.
+    const isEnd = kind === "recovered";
     const id = await store.claim(partner.id, kind, channel, trouble?.notificationId ?? null, leaseS);
     if (id === undefined) return false;
     const message = { id, kind, partner, trouble };
@@ -129,12 +131,12 @@ export class PartnerMessages {
       log.warn({ partnerId: partner.id, kind, channel, problem }, "a partner could not be written to");
       // It was made at the first try.
       if (clock.nowMs() - idTimeMs(id) < giveUpAfterMs || this.#stopping.signal.aborted) return false;
-      await store.giveUp(partner.id, kind, channel);
+      if (!isEnd) await store.giveUp(partner.id, kind, channel);
       const detail = { kind, channel, detail: problem };
       events.record({ kind: "partner_message_failed", partnerId: partner.id, subjectId: null, detail });
       return true;
     }
-    await store.sent(partner.id, kind, channel);
+    if (!isEnd) await store.sent(partner.id, kind, channel);
     return true;
   }
 
