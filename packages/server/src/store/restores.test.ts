@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../test/support/database.ts";
-import { type LeaseId, newId, nilId, type PartnerId } from "../ids.ts";
+import { type LeaseId, lowestId, newId, nilId, type PartnerId } from "../ids.ts";
 import { openDatabase } from "./database/database.ts";
 import { PostgresRestores } from "./restores.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "./rows.fixture.ts";
@@ -126,8 +126,12 @@ test("a command that was in flight ends only after the release, one of a later l
   const takes = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
   await before.transactions.begin(sampleInit(partnerId, init.leaseId, { command: "SETTLEMENT", takes }));
   await before.database.pool.query("DELETE FROM leases");
-  const earlier = "INSERT INTO restores (name, held, leases_below, released_at) VALUES ('earlier', 0, $1, now())";
-  await before.database.pool.query(earlier, [nilId]);
+  // Of restores before this one, one was released, and one was not: its data were restored again.
+  await before.database.pool.query(
+    `INSERT INTO restores (name, held, leases_below, released_at)
+     VALUES ('earlier', 0, $1, now()), ('given up', 0, $2, NULL)`,
+    [nilId, lowestId(Date.now() + 1)],
+  );
 
   await markRestored(made, "in-flight");
   const { restores, transactions, database } = connect(made);

@@ -138,10 +138,13 @@ export class PostgresRestores implements RestoreStore {
     return found.slice(0, rowsMax);
   }
 
+  /** With those before it, whose data were restored again: what they hold, this one holds too. */
   async release(name: string): Promise<void> {
-    await this.#database.pool.query("UPDATE restores SET released_at = now() WHERE name = $1 AND released_at IS NULL", [
-      name,
-    ]);
+    await this.#database.pool.query(
+      `UPDATE restores SET released_at = now()
+       WHERE released_at IS NULL AND held_at <= (SELECT held_at FROM restores WHERE name = $1)`,
+      [name],
+    );
   }
 
   /** Adds the restore last: until then no instance gets a lease, and a start that was cut off is repeated. */
