@@ -100,6 +100,8 @@ describe("reports that only the command distinguishes", () => {
     const voiding = { ...sale, command: "VOID", originalExternalId: sale.externalId };
     const [again, voided] = await report(sale, voiding);
     expect(again).toMatchObject({ result: "duplicate", transactionId: first?.transactionId });
+    const [other] = await report({ ...sale, amount: "150001" });
+    expect(other).toMatchObject({ result: "conflict", transactionId: first?.transactionId });
     expect(voided).toMatchObject({ result: "accepted" });
     const back = await service.operator("PATCH", path, { reports: { identity: "externalId" } });
     expect(back).toMatchObject({ status: 400, body: { errors: [{ field: "reports.identity" }] } });

@@ -195,13 +195,12 @@ export class Reports {
     const { externalId } = judged.completion;
     if ("problem" in judged) return { externalId, result: "refused", problem: judged.problem };
     try {
-      const earlier = await this.#reportedEarlier(judged);
-      if (earlier !== undefined) return { externalId, result: "duplicate", transactionId: earlier };
-      const reported = await this.#write(judged, originals);
+      const valid = await this.#asReportedEarlier(judged);
+      const reported = await this.#write(valid, originals);
       if (reported.outcome === "id_taken") {
         throw badFields([{ field: "id", code: "invalid_value", message: "id names another transaction." }]);
       }
-      if (reported.outcome === "known") return await this.#repeated(judged, reported);
+      if (reported.outcome === "known") return await this.#repeated(valid, reported);
       return { externalId, result: reported.outcome, transactionId: reported.id };
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
@@ -209,12 +208,12 @@ export class Reports {
     }
   }
 
-  /** The same command under its number only, from before the command was part of this partner's keys. */
-  async #reportedEarlier({ completion, partner, identity }: ValidReport): Promise<TransactionId | undefined> {
-    const { externalId, command } = completion;
-    if (identity === externalId) return undefined;
-    const earlier = (await this.#parts.transactions.findReported(partner.id, [externalId])).get(externalId);
-    return earlier?.command === command ? earlier.id : undefined;
+  /** With its number only as its key, if it was reported before the command was part of this partner's keys. */
+  async #asReportedEarlier(valid: ValidReport): Promise<ValidReport> {
+    const { externalId, command } = valid.completion;
+    if (valid.identity === externalId) return valid;
+    const earlier = (await this.#parts.transactions.findReported(valid.partner.id, [externalId])).get(externalId);
+    return earlier?.command === command ? { ...valid, identity: externalId } : valid;
   }
 
   /** An identical report is a duplicate. Anything else under a known externalId would be lost, so it is a conflict. */
