@@ -298,7 +298,7 @@ export class Notifications {
       const matching = selected.map((standing) => standing.id);
       matched += matching.length;
       ids.push(...matching.slice(0, idsShown - ids.length));
-      for (const by of dryRun ? [] : await this.#redeliverBatch(partnerId, matching, to, id)) {
+      for (const by of dryRun ? [] : await this.#redeliverBatch(partnerId, matching, to, id, state)) {
         redelivered += 1;
         if (by !== null) held[by] += 1;
       }
@@ -427,9 +427,12 @@ export class Notifications {
     ids: readonly NotificationId[],
     to: "original" | "registered",
     redelivery: RedeliveryId,
+    state: NotificationState | undefined,
   ): Promise<readonly (Held | null)[]> {
     if (ids.length === 0) return [];
-    const due = await this.#parts.store.redeliver(partnerId, ids, to, redelivery);
+    // Those that waited when they were selected may be accepted by now, and are not sent once more then.
+    const ofAccepted = state === undefined || state === "accepted";
+    const due = await this.#parts.store.redeliver(partnerId, ids, to, { redelivery, ofAccepted });
     this.#parts.onDue(partnerId);
     return [...due.values()];
   }

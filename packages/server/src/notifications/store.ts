@@ -273,13 +273,15 @@ export interface NotificationStore {
   events(of: NotificationStatus, rowsMax: number): Promise<readonly RecordedEvent[]>;
   /**
    * Makes notifications of one partner due at once, in one transaction, and counts them for `redelivery`. A pending one
-   * stays in its round. Returns those that exist.
+   * stays in its round. Returns those that are due.
+   *
+   * @param of.ofAccepted default true; false: those that were accepted since they were selected stay so
    */
   redeliver(
     partnerId: PartnerId,
     ids: readonly NotificationId[],
     to: "original" | "registered",
-    redelivery?: RedeliveryId,
+    of?: { readonly redelivery: RedeliveryId; readonly ofAccepted: boolean },
   ): Promise<ReadonlyMap<NotificationId, Held | null>>;
   /** Counts for all partners if none is given; undefined if there is no such redelivery. */
   redeliveryCounts(id: RedeliveryId, partnerId: PartnerId | undefined): Promise<RedeliveryCounts | undefined>;

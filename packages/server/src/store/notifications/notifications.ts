@@ -61,8 +61,7 @@ export function postgresNotifications(
     events: ({ partnerId, id, transactionId }, rowsMax) =>
       readEvents(poolOf(partnerId), partnerId, transactionId === null ? [id] : [id, transactionId], rowsMax),
 
-    redeliver: (partnerId, ids, to, redelivery) =>
-      redeliverAll(poolOf(partnerId), partitions, { partnerId, ids, to, redelivery }),
+    redeliver: (partnerId, ids, to, of) => redeliverAll(poolOf(partnerId), partitions, { partnerId, ids, to, ...of }),
 
     redeliveryCounts: async (id, partnerId) => {
       const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];

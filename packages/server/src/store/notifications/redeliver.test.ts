@@ -275,6 +275,19 @@ describe("a redelivery of many", () => {
     expect(bounded).toMatchObject({ matched: 3, redelivered: 3, held: { paused: 3, order: 0 } });
   });
 
+  test.each(["pending", "parked"] as const)("of %s ones leaves one that was accepted since", async (state) => {
+    const id = await insertNotification(bench.pool, partner.id, { state });
+    const client = await bench.pool.connect();
+    await client.query("BEGIN");
+    await client.query(`DELETE FROM ${state} WHERE id = $1`, [id]);
+    const redelivered = bench.notifications.redeliverMany({ state }, { to: "original" });
+    await lockWaits(bench.pool);
+    await client.query("COMMIT");
+    client.release();
+    expect(await redelivered).toMatchObject({ id: null, matched: 1, redelivered: 0 });
+    expect(await places(id)).toEqual({ pending: 0, parked: 0 });
+  });
+
   test("takes accepted ones of many days", async () => {
     const today = dayOf(Date.now());
     const ids = [8, 5, 3, 0].map((days) => idAt(today - days * dayMs));

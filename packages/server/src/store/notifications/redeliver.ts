@@ -44,7 +44,7 @@ const takeOut = planned<Removed>(`
     SELECT n.id, n.chain_id, 0 AS round, octet_length(n.content::text) AS bytes, n.callback_url, n.command
     FROM notifications n
     WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4
-      AND NOT EXISTS (SELECT FROM freed f WHERE f.id = n.id)
+      AND $5::boolean AND NOT EXISTS (SELECT FROM freed f WHERE f.id = n.id)
     UNION ALL
     SELECT f.id, f.chain_id, f.round, f.bytes, coalesce(f.notification ->> 'callback_url', n.callback_url),
       coalesce(f.notification ->> 'command', n.command)
@@ -133,7 +133,9 @@ export interface RedeliveryRequest {
   readonly ids: readonly NotificationId[];
   readonly to: "original" | "registered";
   /** The redelivery that counts them. */
-  readonly redelivery: RedeliveryId | undefined;
+  readonly redelivery?: RedeliveryId | undefined;
+  /** Default true; false: those that were accepted meanwhile stay so. */
+  readonly ofAccepted?: boolean;
 }
 
 export async function redeliverAll(
@@ -154,14 +156,14 @@ export async function redeliverAll(
 
 async function redeliverIn(
   client: PoolClient,
-  { partnerId, ids, to, redelivery }: RedeliveryRequest,
+  { partnerId, ids, to, redelivery, ofAccepted = true }: RedeliveryRequest,
 ): Promise<ReadonlyMap<NotificationId, Held | null>> {
   const sorted = [...ids].sort();
   const waited = await awaitOutcomes.rows(client, [partnerId, sorted]);
   const pending = new Set(waited.map((row) => row.id));
   const free = sorted.filter((id) => !pending.has(id));
   const bounds = [sorted[0] ?? null, sorted.at(-1) ?? null];
-  const rows = await takeOut.rows(client, [partnerId, free, ...bounds]);
+  const rows = await takeOut.rows(client, [partnerId, free, ...bounds, ofAccepted]);
   const toRegistered = to === "registered";
   const begun = await makeDue.rows(client, [
     partnerId,
