@@ -227,7 +227,8 @@ const onlyOthersInFlight = ["transactions", "reversals"]
 const allParked = "UPDATE reversals SET state = 'PARKED'";
 /** Those of others are not: a PreAuth is open, a command in flight, a Reversal pending, a batch closing. */
 const free = `UPDATE reversals r SET state = 'PARKED' WHERE NOT (${othersRows});
-  UPDATE terminals r SET batch_closing = false, batch_id = gen_random_uuid() WHERE NOT (${othersRows});
+  UPDATE terminals r SET batch_closing = false, late_settlement = NULL, batch_id = gen_random_uuid()
+    WHERE NOT (${othersRows});
   UPDATE transactions r SET state = 'ERROR' WHERE state = 'INIT' AND NOT (${othersRows});
   UPDATE transactions SET command = 'PREAUTH', state = 'SUCCESS' WHERE id = '${sibling.sale}'`;
 const terminal = {

@@ -155,6 +155,10 @@ const insertTransaction = (commandAndState: string, batchId = "batch_id") => `
 
 test.each([
   ["its batch is being settled", "UPDATE terminals SET batch_closing = true WHERE partner_id = $1 AND tid = $2"],
+  [
+    "the next Settlement has a batch to report that was settled late",
+    `UPDATE terminals SET late_settlement = '{"state": "closed"}' WHERE partner_id = $1 AND tid = $2`,
+  ],
   ["something in its batch counts", insertTransaction("'SALE', 'SUCCESS'")],
   ["a command is in flight", insertTransaction("'SALE', 'INIT'")],
   [
@@ -173,7 +177,8 @@ test.each([
   expect(await terminals.remove(partnerId, tid, 30)).toEqual({ outcome: "busy" });
   for (const table of ["transactions", "reversals"])
     await connections.pool.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
-  await connections.pool.query("UPDATE terminals SET batch_closing = false WHERE partner_id = $1", [partnerId]);
+  const quiet = "UPDATE terminals SET batch_closing = false, late_settlement = NULL WHERE partner_id = $1";
+  await connections.pool.query(quiet, [partnerId]);
   for (const [row, ended] of [
     [insertTransaction("'SALE', 'SUCCESS'"), "reversal_state = 'done'"],
     [insertTransaction("'PREAUTH', 'SUCCESS'", "NULL"), "created_at = now() - interval '31 days'"],

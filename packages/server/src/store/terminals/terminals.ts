@@ -196,10 +196,10 @@ const upsert = `
 // command that began meanwhile.
 const lockTerminal = planned("SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR UPDATE");
 
-// A terminal is busy if a transaction of its batch counts or is in flight, or a PreAuth can still be completed. Nothing
-// begins on it while its row is locked.
+// A terminal is busy if a transaction of its batch counts or is in flight, or a PreAuth can still be completed; or if its
+// next Settlement has a batch to report that was settled late. Nothing begins on it while its row is locked.
 const terminalState = planned<Terminal & { readonly is_busy: boolean }>(`
-  SELECT ${shown}, r.batch_closing
+  SELECT ${shown}, r.batch_closing OR r.late_settlement IS NOT NULL
       OR EXISTS (SELECT FROM transactions t
         WHERE t.partner_id = r.partner_id AND t.batch_id = r.batch_id AND ${isStanding})
       OR EXISTS (SELECT FROM transactions t
