@@ -23,11 +23,15 @@ interface FolderWatchParts {
   readonly inOrder: boolean;
 }
 
+/** Thrown by `take`: it took a part of the file, and the files after it wait for the rest. */
+export class HalfTaken extends Error {}
+
 /**
  * Looks into a folder regularly, and takes its files one after the other, each by one instance.
  *
  * A file that cannot be taken now is logged, and tried again at the next look; the files after it are taken. Where
- * their order matters, `take` resolves only once the file is durable, and so holds back the ones after it.
+ * their order matters, `take` resolves only once the file is durable, or rejects with `HalfTaken`, and so holds back the
+ * ones after it.
  */
 export abstract class FolderWatch {
   readonly #parts: FolderWatchParts;
@@ -83,10 +87,10 @@ export abstract class FolderWatch {
       } catch (error) {
         if (signal.aborted) return;
         log.warn({ err: error, file: safeFieldName(file) }, "a file could not be read; it is tried again");
+        if (error instanceof HalfTaken) return;
       } finally {
         await held.release();
       }
-      if (held.lost.aborted && inOrder) return;
     }
   }
 }

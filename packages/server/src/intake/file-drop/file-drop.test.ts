@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { appendFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../../test/support/service.ts";
 import { temporaryFolder } from "../../../../../test/support/temporary.ts";
 import type { CompletionRequest } from "../../commands/reports/completion.ts";
@@ -337,6 +339,18 @@ test("a file that cannot be read now is named, tried again, and delays no other"
   await bench.report("done/a.jsonl");
 });
 
+test("a file that cannot be opened delays no other", async () => {
+  // Root may open any file, but no socket: it counts as a file whose reading was begun.
+  const socket = createServer().listen(join(bench.folder, "a.jsonl"));
+  await once(socket, "listening");
+  onTestFinished(() => void socket.close());
+  await writeFile(join(bench.folder, "reading", "a.jsonl.progress.json"), "{}");
+  await bench.write("b.jsonl", jsonLines(sales(1)));
+  bench.drop();
+  await bench.report("done/b.jsonl");
+  expect(bench.logged.find((line) => line.includes("ENXIO"))).toContain('"file":"a.jsonl"');
+});
+
 describe("each line once", () => {
   test("a reader that stops goes on where it was, and its report is whole", async () => {
     const second = Promise.withResolvers<void>();
@@ -442,6 +456,22 @@ describe("each line once", () => {
     expect(bench.reported.map(({ externalId }) => externalId)).toEqual(
       sales(1_501).map(({ externalId }) => externalId),
     );
+  });
+
+  test("a file waits while the results of one before it cannot be kept", async () => {
+    const obstacle = join(bench.folder, "reading", "a.jsonl.progress.json.new");
+    bench.before = async () => {
+      bench.before = () => rm(obstacle, { recursive: true, force: true });
+      await mkdir(obstacle);
+    };
+    await bench.write("a.jsonl", jsonLines(sales(1_500)));
+    await bench.write("b.jsonl", jsonLines(sales(1, 1_500)));
+    bench.drop();
+    await bench.report("done/b.jsonl");
+    expect([...new Set(bench.reported.map(({ externalId }) => externalId))]).toEqual(
+      sales(1_501).map(({ externalId }) => externalId),
+    );
+    expect(bench.logged.find((line) => line.includes("EISDIR"))).toContain('"file":"a.jsonl"');
   });
 
   test("a file that came in the place of one that was being read is read from its beginning", async () => {

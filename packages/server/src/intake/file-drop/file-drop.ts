@@ -4,7 +4,7 @@ import { safeFieldName } from "../../guards/safe-text.ts";
 import type { NewEvent } from "../../telemetry/events.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { type FileLocks, FolderWatch, isComplete } from "../folder-watch.ts";
+import { type FileLocks, FolderWatch, HalfTaken, isComplete } from "../folder-watch.ts";
 import { type IntakeParts, reportUntilDurable } from "../report-items.ts";
 import { begunIn, type FileEnd, FileProgress, reportBeside } from "./progress.ts";
 import { type Entry, readers, UnreadableFile } from "./read-file.ts";
@@ -53,7 +53,7 @@ export class FileDrop extends FolderWatch {
     const { folder, metrics, events, log } = this.#parts;
     const reading = await FileProgress.of(folder, name);
     if (reading === undefined) return;
-    const end = reading.progress.end ?? (await this.#read(reading, signal));
+    const end = reading.progress.end ?? (await this.#read(reading, signal).catch(halfTaken));
     const file = safeFieldName(name);
     if (end.folder === "failed") {
       const detail = { file, reason: end.reason, report: reportBeside(join(end.folder, safeFieldName(end.name))) };
@@ -105,5 +105,9 @@ export class FileDrop extends FolderWatch {
 }
 
 type Ending = keyof typeof readers;
+
+function halfTaken(cause: unknown): never {
+  throw new HalfTaken("The files after it wait.", { cause });
+}
 
 const changed = "The file was changed while it was read. Write it under a name that ends in .part, then rename it.";

@@ -1,5 +1,17 @@
 import { constants } from "node:fs";
-import { access, appendFile, mkdir, readdir, readFile, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
+import {
+  access,
+  appendFile,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import { extname, join } from "node:path";
 import { redactItem } from "../../commands/reports/check-completion.ts";
 import { safeFieldName } from "../../guards/safe-text.ts";
@@ -60,6 +72,8 @@ export class FileProgress {
       await rm(progressPath(folder, name), { force: true });
       return undefined;
     }
+    // One that cannot be opened holds back no other: its reading has not begun.
+    await (await open(join(folder, name))).close();
     const { size: bytes, mtimeMs: modifiedMs } = found;
     const fresh = { bytes, modifiedMs, entries: 0, accepted: 0, duplicate: 0, conflict: 0, refused: 0, reportBytes: 0 };
     const progress = kept !== undefined && isUnchanged(kept, found) ? kept : fresh;
