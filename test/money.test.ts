@@ -43,6 +43,14 @@ test("a parked Reversal is retried, or resolved with a reason, once", async () =
   const reason = "the acquirer still has it";
   const fails = service.acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "96" } : undefined));
   expect(await retry({ reason })).toMatchObject({ status: 200, body: { state: "PENDING" } });
+  // Nobody is told that it is reversed until that is known again.
+  for (const shown of [
+    await get(`transactions/${retried}`),
+    (await partner.call("GET", `/v1/transactions/${retried}`)).body,
+  ])
+    expect(shown).toMatchObject({ reversal: "pending" });
+  const voiding = await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: retried });
+  expect(voiding).toMatchObject({ status: 409, body: { code: "in_doubt" } });
   expect(await retry({ reason })).toMatchObject({ status: 409, body: { code: "reversal_not_parked" } });
   fails();
   // Its next try is due in half a minute.
@@ -101,7 +109,7 @@ test("a Reversal that the acquirer refuses for good ends, once, and its Sale sta
 test.each([
   { tid: "T8000014", other: "tok_approve" },
   { tid: "T8000015", other: "tok_decline_51" },
-])("a Sale stands in no batch in which another currency counts, which $other says", async (row) => {
+])("a Sale stands beside another currency only if nothing in that counts: $other", async (row) => {
   const { tid, other } = row;
   const { body } = await partner.run(sale({ tid, card: { token: "tok_approve_08" } }));
   const path = `reversals/${body["id"]}`;

@@ -77,6 +77,7 @@ describe("a refusal", () => {
       /Reversal of the VOID of .* is parked.*the operator/,
     ],
     ["void", "in_doubt", { ...sale, ...declined, reversal: "pending" }, /not answered yet/],
+    ["void", "in_doubt", { ...sale, ...successor("REVERSAL", "done"), reversal: "pending" }, /not answered yet/],
     ["void", "not_successful", { ...sale, ...declined }, /nothing to void/],
     ["reverse", "not_successful", { ...sale, ...declined, reversal: "done" }, /nothing to reverse/],
     ["void", "already_voided", { ...sale, ...successor("VOID", "done") }, /was voided/],

@@ -53,8 +53,8 @@ export function transactionStatusOf(original: OriginalState): TransactionStatus 
   const reversing = reversal === "pending" || reversal === "parked";
   if (state === "ERROR") return reversing ? "IN_DOUBT" : "FAILED";
   if (reversal === "done") return "REVERSED";
-  if (successor?.state === "done") return ended[successor.command];
   if (reversing || successor?.state === "in_doubt") return "IN_DOUBT";
+  if (successor?.state === "done") return ended[successor.command];
   if (successor !== null) return "RESERVED";
   return unheld(original);
 }

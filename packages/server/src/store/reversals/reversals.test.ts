@@ -242,11 +242,14 @@ test.each([
 });
 
 test.each([
-  ["was reversed", undo],
-  ["the acquirer refuses to reverse", park],
-])("a late approval of a success that %s changes no totals that are with the acquirer", async (_, before) => {
+  ["was reversed", undo, undefined],
+  ["version 0.1.0 reversed", undo, "ended_at = NULL"],
+  ["the acquirer refuses to reverse", park, undefined],
+])("a late approval of a success that %s changes no totals that are with the acquirer", async (_, before, change) => {
   const id = await timedOut();
   await reversals.end((await taken(id)) ?? fail(), before);
+  if (change !== undefined)
+    await connections.pool.query(`UPDATE reversals SET ${change} WHERE transaction_id = $1`, [id]);
   const batches = await connections.pool.query<{ batch_id: string }>(
     `WITH succeeded AS (UPDATE transactions SET state = 'SUCCESS' WHERE id = $2 RETURNING tid, batch_id)
      INSERT INTO settlements (partner_id, id, kind, tid, batch_id, step)
@@ -263,8 +266,10 @@ test.each([
     expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
     const due = await taken(id);
     expect(due === undefined).toBe(before === park);
+    expect(await stateOf(id)).toBe(before === park ? "parked" : "pending");
     if (due !== undefined) await reversals.end(due, after);
     expect(await settlements.totals(partnerId, batchId)).toEqual(sent);
+    expect(await stateOf(id)).toBe((before === park ? park : after).state.toLowerCase());
   }
   // The acquirer counts it, or the operator waits.
   expect(await reversals.letStand(partnerId, id)).toBe(before === park);

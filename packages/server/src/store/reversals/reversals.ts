@@ -30,9 +30,6 @@ const postpone = prepared(`
     response_code = CASE WHEN response_code = '${unknownCode}' THEN response_code ELSE coalesce(nullif($5, ''), response_code) END
   WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`);
 
-// A success that was reversed once counts nowhere, whatever its Reversal does again, until a person lets it stand.
-const wasReversed = "(t.state = 'SUCCESS' AND t.reversal_state IS NOT DISTINCT FROM 'done')";
-
 // Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
 // try that is not the last requested one says nothing about a later late approval.
 const endWhere = (standing: string) => `
@@ -43,7 +40,7 @@ const endWhere = (standing: string) => `
       FROM clock WHERE partner_id = $1 AND transaction_id = $2 AND ${standing}
       RETURNING partner_id, transaction_id, requested_by),
     own AS (
-      UPDATE transactions t SET reversal_state = CASE WHEN ${wasReversed} THEN 'done' ELSE lower($3::text) END,
+      UPDATE transactions t SET reversal_state = lower($3::text),
         successor_state = CASE WHEN t.successor_command IS DISTINCT FROM 'REVERSAL' THEN t.successor_state
           WHEN $3::text = 'DONE' THEN 'done' ELSE 'in_doubt' END
       FROM ended e WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id),
@@ -135,26 +132,30 @@ const heldAgain = `
     WHERE t.command IN ('VOID', 'PREAUTH_COMPLETE') AND o.partner_id = t.partner_id AND o.id = t.original_id
       AND o.successor_id IS NULL)`;
 
+// One that version 0.1.0 ended has no time of that yet.
+const opensAgain = `state = 'PENDING', due_at = now(),
+      ended_at = CASE r.state WHEN 'DONE' THEN coalesce(r.ended_at, r.due_at) ELSE r.ended_at END`;
+
 // The original was sent, or answered, after its Reversal was queued: it may be charged now. That of a success which the
 // acquirer refuses to reverse, and which counts, says nothing new.
 const repeat = prepared(`
   WITH again AS (
-    UPDATE reversals r SET state = 'PENDING', due_at = now(), tries = ${requestedAgain}, left_by = now()
+    UPDATE reversals r SET ${opensAgain}, tries = ${requestedAgain}, left_by = now()
     WHERE partner_id = $1 AND transaction_id = $2 AND state <> 'STANDS'
       AND NOT (state = 'PARKED' AND ended_at IS NULL
         AND EXISTS (SELECT FROM transactions t WHERE t.partner_id = $1 AND t.id = $2 AND t.state = 'SUCCESS'))
     RETURNING partner_id, transaction_id),${heldAgain}
   UPDATE transactions t SET reversal_state = 'pending'
-  FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id AND NOT ${wasReversed}`);
+  FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id`);
 
 const retry = prepared(`
   WITH again AS (
-    UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
+    UPDATE reversals r SET ${opensAgain}, tries = r.tries + 1
     WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND ${noneAreSentOf(isStanding)}
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET reversal_state = 'pending'
-    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id AND NOT ${wasReversed}),${heldAgain}
+    FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id),${heldAgain}
   SELECT FROM again`);
 
 // Every unanswered command has a Reversal, once its instance or another one has ended it. Days after that is done, an

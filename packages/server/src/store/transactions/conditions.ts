@@ -17,8 +17,13 @@ export const voidedCommand = `
     ELSE (SELECT o.command FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id)
   END`;
 
-/** `t` succeeded and was not reversed: it counts. */
-export const isStanding = "t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done'";
+/**
+ * `t` succeeded and was not reversed: it counts. One that was reversed once counts nowhere, whatever its Reversal does again,
+ * until a person lets it stand.
+ */
+export const isStanding = `t.state = 'SUCCESS' AND CASE coalesce(t.reversal_state, 'stands')
+    WHEN 'stands' THEN true WHEN 'done' THEN false
+    ELSE (SELECT e.ended_at FROM reversals e WHERE e.partner_id = t.partner_id AND e.transaction_id = t.id) IS NULL END`;
 
 /** What the partner of `t` was told: of one that stands it may have been ERROR. */
 export const statusTold = `CASE WHEN t.reversal_state = 'stands' THEN t.facts #>> '{fields,status}' ELSE t.state END`;

@@ -160,18 +160,23 @@ test("a settlement is found with the batch that it closed, and without reading o
   expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
 });
 
-test("the Void of a Sale that was reversed is in no sum of its merchant, because the Sale is in none", async () => {
+test("a Sale that was reversed is in no sum of its merchant, nor is its Void, though it is being reversed again", async () => {
   const partner = await insertPartner(pool);
   const insert = `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, original_id, reversal_state)
     VALUES ($1, $2::uuid, 'command', $3, 'SUCCESS', $2::uuid::text, $2::uuid, $4, $5, $6)`;
   const facts = { fields: { mid: "M1", currency: "VND", amount: "5" } };
-  for (const reversal of [null, "done"]) {
+  for (const reversal of [null, "done", "parked"]) {
     const sale = newId();
     await pool.query(insert, [partner, sale, "SALE", facts, null, reversal]);
-    await pool.query(insert, [partner, newId(), "VOID", facts, sale, null]);
+    if (reversal !== "parked") await pool.query(insert, [partner, newId(), "VOID", facts, sale, null]);
+    else
+      await pool.query(
+        `INSERT INTO reversals (partner_id, transaction_id, tid, state, ended_at) VALUES ($1, $2, 'T1', 'PARKED', now())`,
+        [partner, sale],
+      );
   }
   expect(await money.merchants({ partner, fromMs: 0, toMs: Date.now() + 1_000 })).toMatchObject([
-    { saleQuantity: 1, saleTotal: "5", voidQuantity: 1, voidTotal: "5", reversedQuantity: 1 },
+    { saleQuantity: 1, saleTotal: "5", voidQuantity: 1, voidTotal: "5", reversedQuantity: 2 },
   ]);
 });

@@ -12,7 +12,15 @@ import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned } from "../database/statement.ts";
 import { serviceId } from "../events.ts";
-import { commandsInSql, isUntimed, reversalOf, settlementCommands, voidedCommand, voidsNothing } from "./conditions.ts";
+import {
+  commandsInSql,
+  isStanding,
+  isUntimed,
+  reversalOf,
+  settlementCommands,
+  voidedCommand,
+  voidsNothing,
+} from "./conditions.ts";
 import { withChain } from "./transactions.ts";
 
 interface Shown {
@@ -192,7 +200,8 @@ const merchants = `
     SELECT * FROM transactions t WHERE t.partner_id = p.id AND ${isUntimed}
       AND t.created_at >= to_timestamp($4 / 1000.0) AND t.created_at < to_timestamp($5 / 1000.0)) AS t
   CROSS JOIN LATERAL (
-    SELECT ${reversalOf("t")} AS reversal, coalesce(t.facts #>> '{fields,currency}', '') AS currency,
+    SELECT CASE WHEN t.state = 'SUCCESS' AND NOT (${isStanding}) THEN 'done' ELSE ${reversalOf("t")} END AS reversal,
+      coalesce(t.facts #>> '{fields,currency}', '') AS currency,
       (t.facts #>> '{fields,amount}')::numeric AS amount OFFSET 0) AS m
   WHERE ($1::uuid IS NULL OR p.id = $1)
     AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REFUND"])}
