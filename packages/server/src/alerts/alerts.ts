@@ -162,8 +162,8 @@ export class Alerts implements EventSink {
   }
 
   async #settle({ first }: AlertGroup, quietS: number): Promise<void> {
-    this.#acceptedBy.delete(first.id);
     await this.#parts.store.settle(first, quietS);
+    this.#acceptedBy.delete(first.id);
   }
 
   /** @returns the problem of each channel that did not accept it; channels that accepted it before are skipped */

@@ -221,6 +221,25 @@ describe("an alert", () => {
     expect(row?.due_in_s).toBeGreaterThan(3_600 - 1 - (performance.now() - startedMs) / 1_000);
   });
 
+  test("is not sent again to a channel that accepted it if that could not be recorded", async () => {
+    const stored = postgresEvents(connections.homes);
+    const failures = [new Error("the database is away")];
+    const settle = async (alert: Alert, quietS: number) => {
+      const failure = failures.pop();
+      if (failure !== undefined) throw failure;
+      await stored.settle(alert, quietS);
+    };
+    const claimDue = (rowsMax: number) => stored.claimDue(rowsMax, 0);
+    const sent: string[] = [];
+    const send = async () => void sent.push("once");
+    const channel = { name: "counted", send, close: async () => undefined };
+    const { alerts } = alertsWith({ store: { ...stored, claimDue, settle }, targets: async () => [channel] });
+    alerts.start();
+    await alerts.record(event);
+    await dueIn((dueInS) => dueInS === null);
+    expect([sent, failures]).toEqual([["once"], []]);
+  });
+
   test("is sent after a restart, by whoever is there then", async () => {
     answer = (response) => response.writeHead(503).end();
     const first = alertsWith({ retryS: [0] });
