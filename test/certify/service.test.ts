@@ -104,6 +104,19 @@ describe("a partner's own change of its callback URL", () => {
     },
   );
 
+  test("does not take place if the operator has taken the permission back until its test IPN is accepted", async () => {
+    const partner = await service.register({ callBackUrlChange: "partner" });
+    const before = other.deliveries.length;
+    const { promise: when, resolve } = Promise.withResolvers<void>();
+    other.answers({ when, status: 204 });
+    const changed = change(partner, other.url);
+    await other.until((all) => all.length > before);
+    await service.operator("PATCH", `/operator/v1/partners/${partner.id}`, { callBackUrlChange: "operator" });
+    resolve();
+    expect(await changed).toMatchObject({ status: 409, body: { code: "callback_url_fixed" } });
+    expect(await urlOf(partner.id)).toBe(partner.server.url);
+  });
+
   test("is refused unless the operator allowed it, and for a URL that cannot be called; nothing is sent", async () => {
     const partner = await service.register();
     const before = other.deliveries.length;

@@ -5,7 +5,7 @@ import { makeEnvelope } from "../delivery/attempt/envelope.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { testSale, testSettlement } from "../notifications/sample.ts";
-import type { Partner } from "../partners/partner.ts";
+import type { Partner, PartnerSettings } from "../partners/partner.ts";
 import type { PartnerRecord, PartnerRegistry } from "../partners/registry.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "../partners/settings/callback-rules.ts";
@@ -44,23 +44,25 @@ export class UrlChange {
    */
   async change(partner: Partner, { callBackUrl, command }: ChangeOfUrl): Promise<PartnerRecord> {
     const { rules, registry } = this.#parts;
-    if (partner.settings.callBackUrlChange !== "partner") throw new ServiceError("callback_url_fixed");
+    requirePermission(partner.settings);
     if (callBackUrl === null) {
       if (command === undefined) throw badFields([nullWithoutCommand]);
-      return await registry.change(partner.id, ({ callBackUrlByCommand: { [command]: _, ...others } }) => ({
+      const remove = ({ callBackUrlByCommand: { [command]: _, ...others } }: PartnerSettings) => ({
         callBackUrlByCommand: others,
-      }));
+      });
+      return await registry.change(partner.id, remove, requirePermission);
     }
     const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, partner.settings);
     if (problem !== undefined) throw badFields([problem]);
     const came = await this.#sendTest(partner, callBackUrl, command);
     const isAccepted = "status" in came && came.status >= 200 && came.status < 300;
     if (!isAccepted) throw new ServiceError("callback_url_not_confirmed", `${whatCame(came)} Nothing was changed.`);
-    return await registry.change(partner.id, ({ callBackUrlByCommand }) =>
+    const set = ({ callBackUrlByCommand }: PartnerSettings) =>
       command === undefined
         ? { callBackUrl }
-        : { callBackUrlByCommand: { ...callBackUrlByCommand, [command]: callBackUrl } },
-    );
+        : { callBackUrlByCommand: { ...callBackUrlByCommand, [command]: callBackUrl } };
+    // The operator may have taken it back while the test IPN was on its way.
+    return await registry.change(partner.id, set, requirePermission);
   }
 
   async #sendTest(partner: Partner, callbackUrl: string, command: NotifiedCommand | undefined): Promise<RequestResult> {
@@ -81,6 +83,10 @@ export class UrlChange {
     const options = { ...postDefaults, connect: async (url: URL) => (await connect(partner, url)).socket };
     return await post(new URL(callbackUrl), { method: "POST", headers, body: body.toString() }, options);
   }
+}
+
+function requirePermission({ callBackUrlChange }: PartnerSettings): void {
+  if (callBackUrlChange !== "partner") throw new ServiceError("callback_url_fixed");
 }
 
 const nullWithoutCommand: FieldProblem = {
