@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import type { Client } from "pg";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { PostgresIntakeLocks } from "./intake-locks.ts";
 
@@ -30,6 +30,20 @@ test("a connection without an answer is given up with its locks, and the next fi
   expect(held?.lost.aborted).toBe(true);
   expect(await locks.hold("second.jsonl")).toBeDefined();
   expect(opened).toHaveLength(2);
+  await locks.close();
+});
+
+test("a lock is lost while its file is read, if its connection gives no answer", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const connection = new Connection();
+  const locks = new PostgresIntakeLocks(async () => connection as unknown as Client);
+  const held = await locks.hold("a.jsonl");
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(held?.lost.aborted).toBe(false);
+  connection.isSilent = true;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect([held?.lost.aborted, vi.getTimerCount()]).toEqual([true, 0]);
 });
 
 test("a file is held by one instance until that one releases it, or its connection ends", async () => {

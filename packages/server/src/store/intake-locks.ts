@@ -6,6 +6,9 @@ interface Session {
   readonly lost: AbortSignal;
 }
 
+/** A silent server is noticed with the time limit of the answer, long before it notices us and frees the locks. */
+const askEveryMs = 5_000;
+
 /**
  * Locks on the files that an instance reads, and on the feed that one writes: advisory locks of one session, which
  * PostgreSQL releases when it ends.
@@ -23,11 +26,11 @@ export class PostgresIntakeLocks implements FileLocks {
     this.#session ??= await this.#open();
     const { client, lost } = this.#session;
     const text = "SELECT pg_try_advisory_lock(hashtext('paybell intake'), hashtext($1)) AS mine";
-    const { rows } = await ask<{ mine: boolean }>(client, text, name);
+    const { rows } = await ask<{ mine: boolean }>(client, text, [name]);
     if (rows[0]?.mine !== true) return undefined;
     const release = async () => {
       if (lost.aborted) return;
-      await ask(client, "SELECT pg_advisory_unlock(hashtext('paybell intake'), hashtext($1))", name);
+      await ask(client, "SELECT pg_advisory_unlock(hashtext('paybell intake'), hashtext($1))", [name]);
     };
     return { lost, release };
   }
@@ -41,7 +44,9 @@ export class PostgresIntakeLocks implements FileLocks {
   async #open(): Promise<Session> {
     const client = await this.#connect();
     const lost = new AbortController();
+    const asking = setInterval(() => void ask(client, "SELECT 1").catch(() => undefined), askEveryMs);
     client.once("end", () => {
+      clearInterval(asking);
       lost.abort(new Error("the connection that held the lock ended"));
       if (this.#session?.client === client) this.#session = undefined;
     });
@@ -49,9 +54,9 @@ export class PostgresIntakeLocks implements FileLocks {
   }
 }
 
-async function ask<Row extends object>(client: Client, text: string, name: string): Promise<QueryResult<Row>> {
+async function ask<Row extends object>(client: Client, text: string, values?: string[]): Promise<QueryResult<Row>> {
   try {
-    return await client.query<Row>(text, [name]);
+    return await client.query<Row>(text, values);
   } catch (error) {
     // A connection without an answer may never answer. Its locks end with it, and the next file gets another one.
     client.end().catch(() => undefined);

@@ -29,6 +29,8 @@ const ofDirect = {
   tcp_keepalives_idle: "10",
   tcp_keepalives_interval: "5",
   tcp_keepalives_count: "3",
+  // An answer that nobody acknowledges is sent again for a quarter of an hour, without keepalives.
+  tcp_user_timeout: "25000",
 };
 
 /** A process that stalls in a transaction holds locks that others wait for, such as a terminal's. */
