@@ -308,6 +308,25 @@ describe("a rotation", () => {
     expect((await directory.findByApiKey(secret))?.partner.id).toBe(partner.id);
   });
 
+  test("of the API key seals the one again that a rotation has made which began later, and was first", async () => {
+    const { registry } = service();
+    const { partner } = await registry.register(input);
+    const [first, later, last] = [newId<"key">(), newId<"key">(), newId<"key">()];
+    const insert = `INSERT INTO partner_keys (partner_id, id, kind, material, active_from, expires_at)
+      VALUES ($1, $2, 'apiKey', $3, now() + $4 * interval '1 minute', now() + $5 * interval '1 minute')`;
+    await pool.query(insert, [partner.id, first, Buffer.from(first), -9, -1]);
+    await pool.query(insert, [partner.id, later, Buffer.from(later), 1, null]);
+    const sealed: string[] = [];
+    const seals = {
+      ...{ toStore: (hash: Buffer) => hash, isIntact: () => true },
+      seal: async (_: unknown, { ids }: { readonly ids: readonly string[] }) => void sealed.push(...ids),
+    };
+    const key = { id: last, kind: "apiKey", material: Buffer.from(last) } as const;
+    await postgresPartners(connections, seals as never).rotate(partner.id, key, 60, true);
+    const main = partner.keys.find(({ kind }) => kind === "apiKey")?.id;
+    expect(sealed.toSorted()).toEqual([main, later, last].toSorted());
+  });
+
   test("during a rotation leaves exactly one version in use at any time", async () => {
     const { registry, directory } = service();
     const { partner } = await registry.register(input);

@@ -87,11 +87,14 @@ export function postgresPartners({ engine, pool }: Pick<Database, "engine" | "po
     return kind === "apiKey" ? { ...key, material: seals?.toStore(material) ?? material } : key;
   }
 
-  /** The partner's main API keys that a rotation ends. One that is not intact stays so: sealing it would accept it. */
+  /**
+   * The partner's main API keys that a rotation ends, also that of one which began later and was first: it is active
+   * only from then on. One that is not intact stays so: sealing it would accept it.
+   */
   async function intactOf(client: PoolClient, partnerId: PartnerId): Promise<readonly KeyId[]> {
     const { rows } = await client.query<{ id: KeyId; seal: RowSeal }>(
       `SELECT t.id, ${sealOf("partner_keys")} AS seal FROM partner_keys t
-       WHERE t.partner_id = $1 AND t.kind = 'apiKey' AND t.name = '' AND ${standingOf("t")}`,
+       WHERE t.partner_id = $1 AND t.kind = 'apiKey' AND t.name = '' AND (t.expires_at IS NULL OR t.expires_at > now())`,
       [partnerId],
     );
     return rows.filter(({ id, seal }) => seals?.isIntact("partner_keys", id, seal) ?? true).map(({ id }) => id);
