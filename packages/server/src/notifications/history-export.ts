@@ -47,12 +47,14 @@ export interface HistoryStore {
 }
 
 const dayMs = 86_400_000;
+/** A notification is stored in a transaction that began shortly before it is visible. */
+const commitDelayMs = 60_000;
 
 /**
  * Reads a day of history, of all partners or of one.
  *
  * @param day in UTC, such as 2026-11-21
- * @throws ServiceError `invalid_value` for a day that is not over, `not_found` for one that was dropped
+ * @throws ServiceError `invalid_value` for a day that is not over, `not_found` for one that was dropped, or is meanwhile
  */
 export async function readDay(
   store: HistoryStore,
@@ -62,13 +64,21 @@ export async function readDay(
 ): Promise<AsyncIterable<readonly HistoryRow[]>> {
   const fromMs = Date.parse(`${day}T00:00:00Z`);
   const beforeMs = fromMs + dayMs;
-  if (beforeMs > nowMs) {
-    throw badFields([
-      { field: "day", code: "invalid_value", message: `day ${day} is not over: days end at 00:00 UTC` },
-    ]);
+  if (beforeMs + commitDelayMs > nowMs) {
+    const message = `day ${day} is not over: a day ends at 00:00 UTC, and is complete from 00:01 on`;
+    throw badFields([{ field: "day", code: "invalid_value", message }]);
   }
-  if (beforeMs <= (await store.keptFromMs())) throw new ServiceError("not_found", `The history of ${day} was dropped.`);
-  return store.pages({ fromMs, beforeMs, partnerId });
+  const requireKept = async () => {
+    if (beforeMs > (await store.keptFromMs())) return;
+    throw new ServiceError("not_found", `The history of ${day} was dropped.`);
+  };
+  async function* pages() {
+    yield* store.pages({ fromMs, beforeMs, partnerId });
+    // It ends with an error then, not as if there were no more.
+    await requireKept();
+  }
+  await requireKept();
+  return pages();
 }
 
 export const historyFormats = ["json-lines", "csv"] as const;

@@ -389,7 +389,7 @@ export function operatorNotificationRoutes(app: HttpApp, parts: HttpDependencies
     "/operator/v1/history/:day",
     operation(operator.looks("input"), "exportHistory", "Export a day of history: notifications with their attempts", {
       description:
-        "Days are in UTC, and are exported once they are over. Card data are masked, as they are stored. JSON " +
+        "Days are in UTC, and are exported from a minute after their end on. Card data are masked, as they are stored. JSON " +
         "lines have the whole content and every attempt, CSV the fields by which people search and the last " +
         "attempt. The audit records the export.",
       params: z.object({ day: described(z.iso.date(), "Such as 2026-11-21") }),

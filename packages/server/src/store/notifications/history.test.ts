@@ -43,7 +43,7 @@ test("a day is exported whole, page by page, and nothing of another day or partn
   const parked = await insertNotification(bench.pool, other.id, { id: idAt(today - 1), state: "parked" });
   await insertNotification(bench.pool, one.id, { id: idAt(today), state: "pending" });
   const history = postgresHistory(bench.homes);
-  const day = await rowsOf(readDay(history, dayText(yesterday), nowMs));
+  const day = await rowsOf(readDay(history, dayText(yesterday), today + 60_000));
   expect(new Set(day.map(({ id }) => id))).toEqual(new Set([...ids, parked]));
   expect(day).toHaveLength(451);
   expect(day.find(({ id }) => id === parked)).toMatchObject({ state: "parked", attempts: [] });
@@ -55,15 +55,25 @@ test("a day is exported whole, page by page, and nothing of another day or partn
     ],
   });
   const ownOf = async (partnerId: typeof one.id) =>
-    (await rowsOf(readDay(history, dayText(yesterday), nowMs, partnerId))).map(({ id }) => id);
+    (await rowsOf(readDay(history, dayText(yesterday), today + 60_000, partnerId))).map(({ id }) => id);
   expect([await ownOf(one.id), await ownOf(other.id)]).toEqual([ids, [parked]]);
 });
 
 test("a day that is not over, and one that was dropped, are refused and not taken for empty", async () => {
   const history = postgresHistory(bench.homes);
   await expect(readDay(history, dayText(today), nowMs)).rejects.toMatchObject({ code: "invalid_value" });
-  const kept = { ...history, keptFromMs: async () => today, pages: history.pages };
-  await expect(readDay(kept, dayText(today - dayMs), nowMs)).rejects.toMatchObject({ code: "not_found" });
+  // What was made just before midnight may not be committed yet.
+  const soon = readDay(history, dayText(today - dayMs), today + 59_999);
+  await expect(soon).rejects.toMatchObject({ code: "invalid_value" });
+  const later = today + dayMs;
+  const kept = { ...history, keptFromMs: async () => today };
+  await expect(readDay(kept, dayText(today - dayMs), later)).rejects.toMatchObject({ code: "not_found" });
+  let keptFromMs = 0;
+  const dropping = { ...history, keptFromMs: async () => keptFromMs };
+  const meanwhile = readDay(dropping, dayText(today - dayMs), later);
+  await meanwhile;
+  keptFromMs = today;
+  await expect(rowsOf(meanwhile)).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("a delivery can be proved after its history was dropped, until its proof is dropped too", async () => {
