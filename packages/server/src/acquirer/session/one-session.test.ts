@@ -448,6 +448,22 @@ test("an instance whose lease ended while it stood still sends no message that w
   expect(host.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
 });
 
+test("a message whose time was over before it knew who has the session is not passed on", async () => {
+  const { host, shared, start } = await hosted();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  shared.answers = promise;
+  const second = start(2);
+  const asked = second.session.ask(new Till().sale("tok_approve"), patient);
+  const { monotonicMs } = systemClock;
+  const stoodStill = vi.spyOn(systemClock, "monotonicMs");
+  onTestFinished(() => stoodStill.mockRestore());
+  stoodStill.mockImplementation(() => monotonicMs() + patient.timeoutMs);
+  resolve();
+  await expect(asked).rejects.toBeInstanceOf(NotSent);
+  expect(shared.published).toEqual([]);
+  expect(host.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
+});
+
 test("a request to an instance that died ends once another has the session", async () => {
   const { shared, start, first } = await hosted();
   const second = start(2);

@@ -129,7 +129,9 @@ export class OneSession implements Acquirer {
     for (;;) {
       if (this.#isClosed) throw new NotSent("The link to the acquirer is closed");
       if (!this.#hasHolder()) await this.#wokenWithin(holderByMs - monotonicMs(), () => this.#hasHolder());
-      const left = { ...options, timeoutMs: Math.max(1, options.timeoutMs - (monotonicMs() - startMs)) };
+      const left = { ...options, timeoutMs: options.timeoutMs - (monotonicMs() - startMs) };
+      // As in a link: a process that stood still may find that others have reversed it.
+      if (left.timeoutMs <= 0) throw new NotSent("Its time was over before it could leave");
       if (this.#heldBy !== undefined) return this.#link.ask(message, left);
       const other = this.#other();
       if (other === undefined) throw new NotSent("No instance has the session with the acquirer's host");
