@@ -40,6 +40,8 @@ test("a partner whose keys cannot be decrypted waits alone, is reported, and con
     const last = bad.server.deliveries.at(-1);
     return last !== undefined && performance.now() - last.atMs > quietMs ? last : undefined;
   });
+  const trouble = [{ partnerId: bad.id, httpStatus: 404, parkingAt: null }];
+  expect(await service.operator("GET", "/operator/v1/overview")).toMatchObject({ status: 200, body: { trouble } });
   bad.server.answersAlways({ status: 204 });
   const before = bad.server.deliveries.length;
   const [paid] = await service.report([reportedSale(good.id)]);

@@ -209,7 +209,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       seal: sealing(partners.seals, partners.contents, systemClock, readReqId(database.homes)),
       contents: partners.contents,
       clock: systemClock,
-      findPartner: (id) => directory.find(id),
+      findPartner: (id) => directory.findReadable(id),
       newReqId: randomUUID,
       onDue(partnerId) {
         hints.due({ partnerId });
@@ -224,12 +224,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const troubles = new Troubles({
       store: new PostgresTrouble(database.homes),
       statuses: (keys) => notificationStore.statuses(keys),
-      findPartner: (id) => directory.find(id),
+      findPartner: (id) => directory.findReadable(id),
     });
     const partnerMessages = wirePartnerMessages(infrastructure, {
       troubles,
       stateOf: async (partnerId, id) => (await notificationStore.statuses([{ partnerId, id }]))[0]?.state,
-      findPartner: (id) => directory.find(id),
+      findPartner: (id) => directory.findReadable(id),
       connect: callbacks.connect,
     });
     const feed = wireFeed(infrastructure, partners.auditStore);

@@ -43,6 +43,7 @@ export interface TroublesParts {
     parkedOf(partnerId: PartnerId): Promise<StoredParked | undefined>;
   };
   readonly statuses: NotificationStore["statuses"];
+  /** Undefined if it cannot be read. */
   readonly findPartner: (id: PartnerId) => Promise<Partner | undefined>;
 }
 
@@ -98,10 +99,10 @@ export class Troubles {
     ]);
     const byId = new Map(known.map((status) => [status.id, status]));
     return found.flatMap((one, at) => {
-      const [status, partner] = [byId.get(one.id), partners[at]];
+      const status = byId.get(one.id);
       // It was delivered or parked since.
-      if (status?.waiting == null || partner === undefined) return [];
-      return [viewOf(one, status, status.waiting, partner)];
+      if (status?.waiting == null) return [];
+      return [viewOf(one, status, status.waiting, partners[at])];
     });
   }
 }
@@ -109,7 +110,7 @@ export class Troubles {
 /** The reason for which a partner's notifications wait. Times are ISO 8601. */
 export type TroubleView = ReturnType<typeof viewOf>;
 
-function viewOf(found: StoredTrouble, status: NotificationStatus, waiting: WaitingFor, partner: Partner) {
+function viewOf(found: StoredTrouble, status: NotificationStatus, waiting: WaitingFor, partner: Partner | undefined) {
   const { because } = waiting;
   const isStopped = because === "paused" || because === "disabled";
   const ofEndpoint = "target" in waiting ? waiting.reason : null;
@@ -127,6 +128,7 @@ function viewOf(found: StoredTrouble, status: NotificationStatus, waiting: Waiti
     since: isoOrNull(sinceMs),
     waiting: found.waiting,
     nextAttemptAt: isoOrNull(nextMs),
-    parkingAt: isStopped ? null : isoOrNull(scheduleEndMs(partner, found.scheduleStartMs)),
+    // Nothing is sent, and so parked, while the partner's keys cannot be read.
+    parkingAt: isStopped || partner === undefined ? null : isoOrNull(scheduleEndMs(partner, found.scheduleStartMs)),
   };
 }

@@ -265,6 +265,10 @@ describe("the directory", () => {
     expect(found).toMatchObject({ status: "fulfilled", value: { id: good } });
     expect(failed).toMatchObject({ status: "rejected" });
     expect(errors).toHaveLength(1);
+    const readable = async () => Promise.all([good, bad].map(async (id) => (await directory.findReadable(id))?.id));
+    expect(await readable()).toEqual([good, undefined]);
+    states.failing = true;
+    await expect(directory.findReadable(bad)).rejects.toMatchObject({ code: "unavailable" });
   });
 });
 

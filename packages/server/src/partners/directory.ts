@@ -79,6 +79,14 @@ export class CachedPartners implements PartnerDirectory {
     return this.peek(id) ?? (await this.#load(id));
   }
 
+  /** As `find`, but undefined for one whose keys cannot be opened: for a list, which shows the others too. */
+  async findReadable(id: PartnerId): Promise<Partner | undefined> {
+    return await this.find(id).catch((error: unknown) => {
+      if (error instanceof ServiceError) throw error;
+      return undefined;
+    });
+  }
+
   /** @param onChanged called for each cached partner that has changed, or was too old and is confirmed again */
   watch(onChanged: (id: PartnerId) => void): void {
     this.#onChanged = onChanged;
