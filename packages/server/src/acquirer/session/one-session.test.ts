@@ -453,11 +453,12 @@ test("a message whose time was over before it knew who has the session is not pa
   const { promise, resolve } = Promise.withResolvers<void>();
   shared.answers = promise;
   const second = start(2);
-  const asked = second.session.ask(new Till().sale("tok_approve"), patient);
   const { monotonicMs } = systemClock;
-  const stoodStill = vi.spyOn(systemClock, "monotonicMs");
-  onTestFinished(() => stoodStill.mockRestore());
-  stoodStill.mockImplementation(() => monotonicMs() + patient.timeoutMs);
+  const now = vi.spyOn(systemClock, "monotonicMs");
+  onTestFinished(() => now.mockRestore());
+  const asked = second.session.ask(new Till().sale("tok_approve"), patient);
+  // The process stands still.
+  now.mockImplementation(() => monotonicMs() + patient.timeoutMs);
   resolve();
   await expect(asked).rejects.toBeInstanceOf(NotSent);
   expect(shared.published).toEqual([]);
