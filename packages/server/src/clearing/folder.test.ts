@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { appendFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -115,6 +116,15 @@ test("a file that cannot be read is set aside with an event", async () => {
   const reason = "The file cannot be read: line 1.";
   expect(events).toMatchObject([{ kind: "clearing_file_failed", detail: { acquirer: "bank", file: "x.csv", reason } }]);
   expect(JSON.parse(await text("failed", "x.csv.report.json"))).toMatchObject({ reason });
+});
+
+test("a corrected file that comes under the name of one that failed just before is read too", async () => {
+  recording = () => writeFileSync(join(folder, "bank", "x.csv"), "corrected");
+  await drop("x.csv", "bad");
+  start();
+  expect(await retired("failed")).toEqual(["x.csv", "x.csv.report.json"]);
+  expect(await inFolder("done")).toEqual(["x.csv", "x.csv.report.json"]);
+  expect(received).toEqual(["bank x.csv corrected"]);
 });
 
 test("a file for which the database is away is tried again, and delays no other", async () => {

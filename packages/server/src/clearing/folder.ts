@@ -87,8 +87,11 @@ export class ClearingFolder extends FolderWatch {
     const copy = join(folder, acquirer, `.${name}.copy`);
     const form = await this.#formOf(acquirer, "id" in outcome);
     const { sha256 } = await copyWithoutCardData(path, copy, { ...form, lineBytesMax });
-    const after = await stat(path);
-    if (after.size !== before.size || after.mtimeMs !== before.mtimeMs) {
+    const isUnchanged = async () => {
+      const now = await stat(path).catch(orMissing);
+      return now?.size === before.size && now.mtimeMs === before.mtimeMs;
+    };
+    if (!(await isUnchanged())) {
       await rm(copy);
       throw new Error("the file was changed while it was read");
     }
@@ -96,7 +99,8 @@ export class ClearingFolder extends FolderWatch {
     const detail = { acquirer, file: safeFieldName(name), ...outcome };
     if ("reason" in outcome)
       await events.record({ kind: "clearing_file_failed", partnerId: null, subjectId: null, detail });
-    await rm(path);
+    // Another file of the name may have come since: it is read next.
+    if (await isUnchanged()) await rm(path);
     if ("id" in outcome) log.info(detail, "a clearing file was read");
     else log.warn(detail, "a clearing file could not be read");
   }
