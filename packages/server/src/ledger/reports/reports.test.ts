@@ -109,6 +109,8 @@ describe("the completions of one report", () => {
     const others = [completion("sale", "SALE"), completion("settlement", "SETTLEMENT")];
     const results = await reports.report([broken, ...others]);
     expect(results.map(({ problem }) => problem?.code)).toEqual(["unavailable", undefined, undefined]);
+    // A file or a topic waits for it, and its log shows this.
+    expect(results[0]?.problem?.message).toContain(broken.partnerId);
     expect(durable.map(({ externalId }) => externalId)).toEqual(["sale", "settlement"]);
   });
 

@@ -145,7 +145,8 @@ export class Reports {
       // Thousands per second arrive here, so nothing is awaited that is in memory.
       const known =
         partnerId &&
-        (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId).catch(unreadable)));
+        (this.#parts.directory.peek(partnerId) ??
+          (await this.#parts.directory.find(partnerId).catch(unreadable(partnerId))));
       const partner = requireReportable(known);
       completion = convertReport(given, partner.settings.reports);
       const problems = this.#problemsOf(completion, partner);
@@ -310,9 +311,12 @@ function originalOf({ partner, identity, originals }: ValidReport, known: Origin
   return named === undefined ? undefined : known.get(`${partner.id} ${named}`);
 }
 
-/** The keys of this partner do not open: its reports wait, and those of others do not. */
-function unreadable(cause: unknown): never {
-  throw cause instanceof ServiceError ? cause : new ServiceError("unavailable", undefined, { cause });
+/** The keys of this partner do not open: its reports wait. Whoever waits with them learns whose keys they are. */
+function unreadable(id: PartnerId): (cause: unknown) => never {
+  return (cause) => {
+    if (cause instanceof ServiceError) throw cause;
+    throw new ServiceError("unavailable", `The settings or keys of the partner ${id} cannot be read.`, { cause });
+  };
 }
 
 function requireReportable(partner: Partner | undefined): Partner {
