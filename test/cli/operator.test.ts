@@ -527,6 +527,21 @@ describe("notifications", () => {
       expect([ran.code, ran.stdout]).toEqual([1, text]);
       expect(answers).toEqual([]);
     });
+
+    test("through a restart of the service, also just after it was made", async () => {
+      const made = { id: crypto.randomUUID(), matched: 3, redelivered: 3, held: { paused: 0, order: 0 } };
+      const done = { ...now, delivered: 3, pending: 0, due: 0, failed: 0, held: made.held };
+      const away = () => Response.json({}, { status: 502 });
+      const answers = [made, made, away, sending, away, done];
+      const service: typeof fetch = async () => {
+        const answer = answers.shift();
+        return typeof answer === "function" ? answer() : Response.json(answer);
+      };
+      const filter = ["--state", "parked", "--partner", partner.id, "--yes", "--follow"];
+      const ran = await line.run(["notifications", "redeliver", ...filter], { fetch: service });
+      expect([ran.code, ran.stdout]).toEqual([0, expect.stringContaining("3 of 3 delivered.\n")]);
+      expect(ran.stderr.match(/answered 502/g)).toHaveLength(2);
+    });
   });
 
   test.each([

@@ -7,7 +7,7 @@ import { definedOf } from "../client/credentials.ts";
 import { type RegisteredPartner, readPages } from "../client/lists.ts";
 import { type AnyCommand, command, confirm, counted, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
-import { exitCodes, Failure } from "../shell/failure.ts";
+import { exitCodes, Failure, failureText, passes } from "../shell/failure.ts";
 import { timeForms, timeReader } from "../shell/options.ts";
 import { printable, type Result, showing } from "../shell/output.ts";
 
@@ -165,7 +165,7 @@ async function redeliverMany(
     return { value: result, lines: [`${due.join("; ")}.`, ...next] };
   }
   const progress = await showing(context, "delivering", redelivered, (onProgress) =>
-    redeliveryProgress(side, id, until, context.signal, onProgress),
+    redeliveryProgress(context, side, { id, until, isKnown: true }, onProgress),
   );
   const shown = progressResult(progress);
   return { ...shown, value: { ...result, progress }, lines: [`${due.join("; ")}.`, ...shown.lines] };
@@ -184,7 +184,7 @@ export function progressCommand(context: CommandContext): AnyCommand {
   return calls(context, withRole(made), async (settings, options, id) => {
     const side = sideOf(settings, { as: options.as });
     const progress = await showing(context, "delivering", undefined, (onProgress) =>
-      redeliveryProgress(side, id, untilOf(options), context.signal, onProgress),
+      redeliveryProgress(context, side, { id, until: untilOf(options), isKnown: false }, onProgress),
     );
     return progressResult(progress);
   });
@@ -306,18 +306,31 @@ function untilOf({ follow, wait }: Pick<RedeliverOptions, "follow" | "wait">): k
   return follow === true ? "follow" : "read";
 }
 
+interface Followed {
+  readonly id: string;
+  readonly until: keyof typeof ends;
+  /** The service has answered about it. */
+  readonly isKnown: boolean;
+}
+
 /** Reads what became of a redelivery, again and again until that. @param onProgress called after each reading */
 async function redeliveryProgress(
+  { signal, stderr }: CommandContext,
   { api, role }: Redeliverer,
-  id: string,
-  until: keyof typeof ends,
-  signal: AbortSignal,
+  { id, until, isKnown }: Followed,
   onProgress: (done: number, total: number) => void,
 ): Promise<RedeliveryProgress> {
-  for (;;) {
-    const progress = await api.get<RedeliveryProgress>(`${pathOf(role)}/${encodeURIComponent(id)}`);
-    onProgress(progress.redelivered - progress.pending, progress.redelivered);
-    if (signal.aborted || ends[until](progress)) return progress;
+  for (let isBegun = isKnown; ; ) {
+    try {
+      const progress = await api.get<RedeliveryProgress>(`${pathOf(role)}/${encodeURIComponent(id)}`);
+      isBegun = true;
+      onProgress(progress.redelivered - progress.pending, progress.redelivered);
+      if (signal.aborted || ends[until](progress)) return progress;
+    } catch (error) {
+      // A restart of the service is not the end: what was made due would be unknown, and perhaps made due once more.
+      if (signal.aborted || !isBegun || !(error instanceof Failure) || !passes(error)) throw error;
+      stderr.write(`${failureText(error)}\n`);
+    }
     await sleep(askEveryMs, undefined, { signal }).catch(() => undefined);
   }
 }
