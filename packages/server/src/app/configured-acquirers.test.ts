@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
+import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
 import { Till } from "../acquirer/till.fixture.ts";
 import { readConfig } from "../config/config.ts";
 import { MasterKey } from "../partners/master-key.ts";
@@ -69,15 +70,32 @@ test.each([
   await expect(iso8583Options(config)).rejects.toThrow(`${name} (missing.file) does not exist`);
 });
 
-test("a MAC key that came over the link is used until another one is registered", async () => {
+test("a MAC key that came over the link is used until another one is registered, or it is put back", async () => {
   vi.useRealTimers();
   const database = await createDatabase();
   onTestFinished(() => database.drop());
-  const [one, other, came] = [1, 2, 3].map((byte) => Buffer.alloc(16, byte));
+  const [one, other, came, next] = [1, 2, 3, 4].map((byte) => Buffer.alloc(16, byte)) as [
+    Buffer,
+    Buffer,
+    Buffer,
+    Buffer,
+  ];
   await withAcquirerLinks(database.serviceUrl, MasterKey.generate(), async ({ withShared }) => {
-    const keysWith = (macKey = one) => withShared("bank", { macKey } as HostOptions).macKeyStore;
-    await keysWith()?.keep(came as Buffer);
-    expect(await keysWith()?.read()).toEqual(came);
-    expect(await keysWith(other)?.read()).toBeUndefined();
+    const keysWith = (macKey = one) => withShared("bank", { macKey } as HostOptions).macKeyStore as MacKeyStore;
+    const [keys, others] = [keysWith(), keysWith()];
+    await keys.keep(came);
+    expect(await others.read()).toEqual(came);
+    expect(await keysWith(other).read()).toBeUndefined();
+    await keys.putBack();
+    expect(await others.read()).toEqual(one);
+    await others.keep(came);
+    await keys.keep(next);
+    await keys.putBack();
+    expect(await others.read()).toEqual(came);
+    // Of two instances that keep the same one, the first does not take it from the second.
+    await keys.keep(next);
+    await others.keep(next);
+    await keys.putBack();
+    expect(await others.read()).toEqual(next);
   });
 });

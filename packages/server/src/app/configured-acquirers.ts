@@ -242,18 +242,29 @@ function logEvent(event: LinkEvent, shown: ShownFields, log: Log): void {
  * the key that was registered at the time: registering another one starts again from that.
  */
 function macKeyStore(
-  store: Pick<PostgresAcquirers, "readMacKey" | "writeMacKey">,
+  store: Pick<PostgresAcquirers, "readMacKey" | "replaceMacKey">,
   masterKey: MasterKey,
   name: string,
   registered: Buffer = Buffer.alloc(0),
 ): MacKeyStore {
   const sealedAs = `acquirer-key ${name} ${createHash("sha256").update(registered).digest("hex").slice(0, 8)}`;
+  const seal = (key: Buffer) => masterKey.sealNamed(key, sealedAs);
+  let before: Buffer | undefined;
+  // Sealed, each is unlike every other: the same key of another instance is not put back.
+  let written: Buffer = Buffer.alloc(0);
   return {
     async read() {
       const sealed = await store.readMacKey(sealedAs);
       return sealed && masterKey.openNamed(sealed, sealedAs);
     },
-    keep: (key) => store.writeMacKey(name, sealedAs, masterKey.sealNamed(key, sealedAs)),
+    async keep(key) {
+      written = seal(key);
+      do before = await store.readMacKey(sealedAs);
+      while (!(await store.replaceMacKey(name, sealedAs, before, written)));
+    },
+    async putBack() {
+      await store.replaceMacKey(name, sealedAs, written, before ?? seal(registered));
+    },
   };
 }
 

@@ -90,9 +90,9 @@ test("a rotation of the master key seals its keys anew", async () => {
 test("the key that came last is kept alone, and goes with its acquirer", async () => {
   await registry.put("keyed", input);
   const versions = await store.versions();
-  await store.writeMacKey("keyed", "acquirer-key keyed 1", Buffer.from("first"));
-  await store.writeMacKey("keyed", "acquirer-key keyed 2", Buffer.from("second"));
-  await store.writeMacKey("keyed-too", "acquirer-key keyed-too 1", Buffer.from("another"));
+  await store.replaceMacKey("keyed", "acquirer-key keyed 1", undefined, Buffer.from("first"));
+  await store.replaceMacKey("keyed", "acquirer-key keyed 2", undefined, Buffer.from("second"));
+  await store.replaceMacKey("keyed-too", "acquirer-key keyed-too 1", undefined, Buffer.from("another"));
   expect(await store.readMacKey("acquirer-key keyed 1")).toBeUndefined();
   expect(await store.readMacKey("acquirer-key keyed 2")).toEqual(Buffer.from("second"));
   // The link is not opened again for it.
@@ -106,7 +106,7 @@ test("the key that came last is kept alone, and goes with its acquirer", async (
 test("a key that came is forgotten once another MAC key is registered, so that the first can be registered again", async () => {
   const kept = () => store.readMacKey("acquirer-key again 1");
   await registry.put("again", input);
-  await store.writeMacKey("again", "acquirer-key again 1", Buffer.from("first"));
+  await store.replaceMacKey("again", "acquirer-key again 1", undefined, Buffer.from("first"));
   await registry.put("again", { hosts: ["other.example:5000"], macKey: macKey.toUpperCase() });
   expect(await kept()).toEqual(Buffer.from("first"));
   await registry.put("again", { macKey: "fedcba98765432100123456789abcdef" });

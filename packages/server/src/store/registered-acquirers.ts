@@ -22,7 +22,13 @@ const keepSecrets = planned(`
   INSERT INTO sealed_values (name, sealed) VALUES ('acquirer ' || $1::text, $2)
   ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed`);
 
-const dropMacKeys = planned("DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ')");
+const dropMacKeysBut = planned(
+  "DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ') AND name <> $2",
+);
+
+const addMacKey = planned("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING");
+
+const replaceMacKey = planned("UPDATE sealed_values SET sealed = $2 WHERE name = $1 AND sealed = $3");
 
 // `excluded.updated_at` is the column's default, now(): Citus allows no now() in DO UPDATE.
 const upsert = planned(`
@@ -83,7 +89,7 @@ export class PostgresAcquirers implements AcquirerStore {
       const toStore = next(await findWith(client, name), rows[0]?.count ?? 0);
       const { sealed, profile, hosts, tls, ca, certificate, isOtherMacKey } = toStore;
       await keepSecrets.run(client, [name, sealed]);
-      if (isOtherMacKey) await dropMacKeys.run(client, [name]);
+      if (isOtherMacKey) await dropMacKeysBut.run(client, [name, ""]);
       await upsert.run(client, [name, profile, hosts, tls, ca, certificate, randomUUID()]);
       await appendEntry(client, this.#pool);
       return (await findWith(client, name)) as StoredAcquirer;
@@ -98,11 +104,19 @@ export class PostgresAcquirers implements AcquirerStore {
     return rows[0]?.sealed;
   }
 
-  /** Only the last one is kept, and all instances are notified. */
-  async writeMacKey(name: string, sealedAs: string, sealed: Buffer): Promise<void> {
-    await this.#locked(name, async (client) => {
-      await dropMacKeys.run(client, [name]);
-      await client.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2)", [sealedAs, sealed]);
+  /**
+   * Replaces the one that was read, and all instances are notified. Only the last one is kept.
+   *
+   * @returns false if another was stored since
+   */
+  async replaceMacKey(name: string, sealedAs: string, read: Buffer | undefined, sealed: Buffer): Promise<boolean> {
+    return this.#locked(name, async (client) => {
+      await dropMacKeysBut.run(client, [name, sealedAs]);
+      const change =
+        read === undefined
+          ? addMacKey.run(client, [sealedAs, sealed])
+          : replaceMacKey.run(client, [sealedAs, sealed, read]);
+      return (await change) === 1;
     });
   }
 
@@ -134,7 +148,7 @@ export class PostgresAcquirers implements AcquirerStore {
       if (uses.length > 0) return "in_use";
       await client.query("DELETE FROM acquirers WHERE name = $1", [name]);
       await client.query("DELETE FROM sealed_values WHERE name = 'acquirer ' || $1::text", [name]);
-      await dropMacKeys.run(client, [name]);
+      await dropMacKeysBut.run(client, [name, ""]);
       await client.query("DELETE FROM acquirer_sign_offs WHERE acquirer = $1", [name]);
       await appendEntry(client, this.#pool);
       return "removed";

@@ -93,9 +93,9 @@ test("a key that cannot be decrypted is refused, and the previous one stays", as
 });
 
 test("a key that cannot be kept is refused", async () => {
-  const keep = () => Promise.reject(new Error("the database is away"));
-  const store = { read: async () => undefined, keep };
-  const { host, acquirer, sends } = await hosted({ belongsTo: "acquirer" }, store);
+  const kept = new KeptKey();
+  kept.keep = () => Promise.reject(new Error("the database is away"));
+  const { host, acquirer, sends } = await hosted({ belongsTo: "acquirer" }, kept);
   expect(await sold(acquirer)).toBe("00");
   sends(encrypted(second));
   await host.hears("0810");
@@ -103,14 +103,28 @@ test("a key that cannot be kept is refused", async () => {
   expect(await sold(acquirer)).toBe("00");
 });
 
+/** As one instance sees what all share. */
 class KeptKey implements MacKeyStore {
-  kept: Buffer | undefined;
+  readonly shared: { key?: Buffer | undefined };
+  #before: Buffer | undefined;
+  #written: Buffer | undefined;
 
-  read = async () => this.kept;
-
-  async keep(key: Buffer): Promise<void> {
-    this.kept = key;
+  constructor(shared: { key?: Buffer } = {}) {
+    this.shared = shared;
   }
+
+  read = async () => this.shared.key;
+  onKept: (key: Buffer) => Promise<void> = async () => undefined;
+
+  keep = async (key: Buffer): Promise<void> => {
+    this.#before = this.shared.key;
+    this.#written = this.shared.key = Buffer.from(key);
+    await this.onKept(key);
+  };
+
+  putBack = async (): Promise<void> => {
+    if (this.shared.key === this.#written) this.shared.key = this.#before ?? registered;
+  };
 }
 
 const exchangeOf = (keys: MacKeys, kept: MacKeyStore) =>
@@ -122,12 +136,12 @@ const exchangeOf = (keys: MacKeys, kept: MacKeyStore) =>
 test("a key stays in use, although a read of the database that began before it came has another", async () => {
   const reads: ((key: Buffer) => void)[] = [];
   const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
-  const exchange = exchangeOf(keys, {
-    read: () => new Promise((resolve) => void reads.push(resolve)),
-    keep: async () => undefined,
-  });
+  const kept = new KeptKey();
+  kept.read = () => new Promise((resolve) => void reads.push(resolve));
+  const exchange = exchangeOf(keys, kept);
   const reading = [exchange.reread(), exchange.begin()];
   await exchange.take(keyMessage(encrypted(second)), () => true);
+  kept.read = async () => kept.shared.key;
   for (const resolve of reads) resolve(third);
   await Promise.all(reading);
   expect(keys.of(Buffer.alloc(8))).toBe(new Mac("aes-cmac", second).of(Buffer.alloc(8)));
@@ -135,23 +149,18 @@ test("a key stays in use, although a read of the database that began before it c
 
 test("a key whose connection ended before the host got its answer is not taken up", async () => {
   const keeping = Promise.withResolvers<void>();
-  const kept: Buffer[] = [];
-  const macKeyStore: MacKeyStore = {
-    read: async () => kept.at(-1),
-    keep: async (key) => {
-      if (kept.length === 0) await keeping.promise;
-      kept.push(key);
-    },
-  };
-  const { host, acquirer, events, happens, sends } = await hosted({ belongsTo: "acquirer" }, macKeyStore);
+  const kept = new KeptKey();
+  kept.onKept = () => keeping.promise;
+  const { host, acquirer, events, happens, sends } = await hosted({ belongsTo: "acquirer" }, kept);
   expect(await sold(acquirer)).toBe("00");
   sends(encrypted(second));
   await expect.poll(() => events.filter(({ kind }) => kind === "received").length).toBe(3);
   host.breakConnections();
-  await happens("up", 2);
+  await happens("down");
   keeping.resolve();
   await happens("key_refused");
-  expect(kept).toEqual([second, registered]);
+  await happens("up", 2);
+  expect(kept.shared.key).toEqual(registered);
   expect(acquirer.health().detail).toMatch(
     /; the key of \S+Z was refused: its connection ended before it was answered$/,
   );
@@ -162,13 +171,12 @@ test("of keys that come one right after the other, the last one stays, however l
   const first = Promise.withResolvers<void>();
   const kept: Buffer[] = [];
   const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
-  const exchange = exchangeOf(keys, {
-    read: async () => undefined,
-    keep: async (key) => {
-      if (key.equals(second)) await first.promise;
-      kept.push(key);
-    },
-  });
+  const store = new KeptKey();
+  store.onKept = async (key) => {
+    if (key.equals(second)) await first.promise;
+    kept.push(key);
+  };
+  const exchange = exchangeOf(keys, store);
   const taking = [second, third].map((key) => exchange.take(keyMessage(encrypted(key)), () => true));
   setImmediate(first.resolve);
   await Promise.all(taking);
@@ -178,48 +186,95 @@ test("of keys that come one right after the other, the last one stays, however l
 
 test("a key that is not taken up stays out of use, although a connection that began meanwhile has read it", async () => {
   const [puttingBack, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  let kept: Buffer | undefined;
   const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
-  const exchange = exchangeOf(keys, {
-    read: async () => kept,
-    keep: async (key) => {
-      if (kept !== undefined) {
-        puttingBack.resolve();
-        await begun.promise;
-      }
-      kept = key;
-    },
-  });
+  const kept = new KeptKey();
+  const { putBack } = kept;
+  kept.putBack = async () => {
+    puttingBack.resolve();
+    await begun.promise;
+    await putBack();
+  };
+  const exchange = exchangeOf(keys, kept);
   const taking = exchange.take(keyMessage(encrypted(second)), () => false);
   await puttingBack.promise;
-  await exchange.begin();
+  const beginning = exchange.begin();
   begun.resolve();
   await expect(taking).rejects.toThrow("its connection ended before it was answered");
-  expect(kept).toEqual(registered);
+  await beginning;
+  expect(kept.shared.key).toEqual(registered);
   expect(keys.inUse).toEqual(registered);
+});
+
+const away = () => Promise.reject(new Error("the database is away"));
+const awayOnce = (kept: KeptKey) => {
+  const { putBack } = kept;
+  kept.putBack = () => {
+    kept.putBack = putBack;
+    return away();
+  };
+};
+
+test.each<[string, Buffer | undefined, (kept: KeptKey) => unknown, Buffer]>([
+  ["by the registered one, if none was stored", undefined, () => undefined, registered],
+  ["by the one that was stored, also if this process has not read that yet", third, () => undefined, third],
+  ["by none, if another instance took up the same before", second, () => undefined, second],
+  [
+    "by none, if another instance took one up meanwhile",
+    third,
+    ({ shared }) => (shared.key = Buffer.from(second)),
+    second,
+  ],
+  ["by the one before, if it is not known whether this one was stored", third, away, third],
+  ["by the one before, although that cannot be stored at once", third, awayOnce, third],
+])("a key that the host does not use is replaced %s", async (_, before, meanwhile, after) => {
+  const kept = new KeptKey(before && { key: before });
+  kept.onKept = async () => void (await meanwhile(kept));
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = exchangeOf(keys, kept);
+  await expect(exchange.take(keyMessage(encrypted(second)), () => false)).rejects.toThrow(/ended before|is away/);
+  expect(keys.inUse).toEqual(registered);
+  await exchange.reread();
+  expect([kept.shared.key, keys.inUse]).toEqual([after, after]);
+});
+
+test("a key that was asked for, which the host uses, is not put back if it is not known whether it was stored", async () => {
+  const kept = new KeptKey();
+  kept.onKept = away;
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = exchangeOf(keys, kept);
+  await expect(exchange.ask(async () => keyMessage(encrypted(second)))).rejects.toThrow("is away");
+  await exchange.reread();
+  expect([kept.shared.key, keys.inUse]).toEqual([second, second]);
+});
+
+test("a connection that begins while a key fails to be taken up signs on under the stored one", async () => {
+  const kept = new KeptKey({ key: third });
+  kept.keep = away;
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = exchangeOf(keys, kept);
+  const taken = exchange.take(keyMessage(encrypted(second)), () => true);
+  await Promise.all([exchange.begin(), expect(taken).rejects.toThrow("is away")]);
+  expect(keys.inUse).toEqual(third);
 });
 
 test("a key is approved under the one before, although it was kept, and read, before the host had its answer", async () => {
   const [keeping, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const kept = new KeptKey();
   const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
-  const exchange = exchangeOf(keys, {
-    read: kept.read,
-    keep: async (key) => {
-      await kept.keep(key);
-      keeping.resolve();
-      await going.promise;
-    },
-  });
+  kept.onKept = async () => {
+    keeping.resolve();
+    await going.promise;
+  };
+  const exchange = exchangeOf(keys, kept);
   let approvedUnder: Buffer | undefined;
   const taken = exchange.take(keyMessage(encrypted(second)), () => {
     approvedUnder = keys.inUse;
     return true;
   });
   await keeping.promise;
-  await Promise.all([exchange.reread(), exchange.begin()]);
+  const reading = [exchange.reread(), exchange.begin()];
   going.resolve();
-  await taken;
+  await Promise.all([taken, ...reading]);
   expect([approvedUnder, keys.inUse]).toEqual([registered, second]);
 });
 
@@ -247,14 +302,12 @@ test("an answer under a key that was asked for is read once that is kept, whatev
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   closing.push(async () => vi.useRealTimers());
   const [keeping, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const macKeyStore: MacKeyStore = {
-    read: async () => undefined,
-    keep: async (key) => {
-      if (key.equals(registered)) return;
-      reached.resolve();
-      // The key that the other connection was given takes longer than this test.
-      await (key.equals(second) ? keeping.promise : new Promise(() => undefined));
-    },
+  const macKeyStore = new KeptKey();
+  macKeyStore.onKept = async (key) => {
+    if (key.equals(registered)) return;
+    reached.resolve();
+    // The key that the other connection was given takes longer than this test.
+    await (key.equals(second) ? keeping.promise : new Promise(() => undefined));
   };
   const change = { request, requestEveryMs: 60_000, belongsTo: "acquirer" };
   const { host, acquirer, events, happens } = await hosted(change, macKeyStore, 2);
@@ -325,7 +378,7 @@ test("a connection's key ends with it; an acquirer's is kept, for the next start
   sends(encrypted(second));
   await happens("key");
   await host.hears("0810");
-  expect(macKeyStore.kept).toEqual(second);
+  expect(macKeyStore.shared.key).toEqual(second);
   host.wire = wireUnder(second);
   expect(await sold(acquirer)).toBe("00");
   await other.reread();
@@ -405,7 +458,7 @@ test("a key opens under its key-encryption key, if the check value is its own", 
 });
 
 test("a key that no MAC can have is neither kept nor approved: every connection would begin with it, and fail", async () => {
-  const kept: Buffer[] = [];
+  const kept = new KeptKey();
   const keys = new MacKeys({ algorithm: "x9.19", padding: "zeros" }, registered, systemClock);
   const exchange = new KeyExchange({
     profile: {
@@ -413,13 +466,12 @@ test("a key that no MAC can have is neither kept nor approved: every connection 
       ...{ key: { field: 48, from: 0, characters: null }, checkValue: null },
     },
     opener: new KeyOpener("tdes-ecb", "x9.19", kek),
-    kept: { read: async () => undefined, keep: async (key) => void kept.push(key) },
-    ...{ keys, registered, clock: systemClock },
+    ...{ keys, registered, kept, clock: systemClock },
   });
   const approve = () => expect.fail("it cannot be used");
   const taken = exchange.take(keyMessage("A1".repeat(24)), approve);
   await expect(taken).rejects.toThrow("a key for X9.19 has 16 bytes");
-  expect(kept).toEqual([]);
+  expect(kept.shared.key).toBeUndefined();
 });
 
 test("the check value of a DES key is that of zeros, as banks print it", () => {

@@ -11,6 +11,8 @@ export interface MacKeyStore {
   read(): Promise<Buffer | undefined>;
   /** Durable, and announced to all instances, when it resolves. */
   keep(key: Buffer): Promise<void>;
+  /** Replaces what was kept last by the key before it, unless that was replaced already, or never kept. */
+  putBack(): Promise<void>;
 }
 
 interface KeyExchangeParts {
@@ -32,11 +34,10 @@ export class KeyExchange {
   #inUse = registeredKey;
   /** Empty: none was, since the one in use came. */
   #refused = "";
-  /** Keys that this process took: what is read must not be older. */
-  #takes = 0;
+  /** Ends with the last take: what is read before is older, or not yet approved. */
   #taking: Promise<void> = Promise.resolve();
-  /** Its approval has a MAC under the key before it: what is kept may not be used yet. */
-  #isTaking = false;
+  /** The key that was kept last, or may have been, is not used by the host. */
+  #isUnused = false;
   /** The end of each request for a key, the one under way first. */
   readonly #asking: Promise<void>[] = [];
 
@@ -52,9 +53,7 @@ export class KeyExchange {
   /** Before a connection signs on: under the registered key, or the last one that came. */
   async begin(): Promise<void> {
     const { keys, registered, kept } = this.#parts;
-    const takes = this.#takes;
-    const key = kept && (await kept.read());
-    if (takes !== this.#takes || this.#isTaking) return;
+    const key = kept && (await this.#read(kept));
     if (key === undefined) this.#inUse = registeredKey;
     else if (this.#inUse === registeredKey) this.#inUse = storedKey;
     keys.replace(key ?? registered);
@@ -67,10 +66,9 @@ export class KeyExchange {
 
   /** Another instance may have kept a new one. */
   async reread(): Promise<void> {
-    const takes = this.#takes;
-    const key = await this.#parts.kept?.read();
-    if (key === undefined || takes !== this.#takes || this.#isTaking) return;
-    if (this.#parts.keys.replace(key)) this.#taken("another instance took up");
+    const { keys, kept } = this.#parts;
+    const key = kept && (await this.#read(kept));
+    if (key !== undefined && keys.replace(key)) this.#taken("another instance took up");
   }
 
   /** Whether the host sends a key with this request of its own. */
@@ -87,7 +85,7 @@ export class KeyExchange {
   /** Takes up the key of the answer, which the host uses already. One at a time: of two, the host uses the last. */
   async ask(request: () => Promise<IsoMessage>): Promise<void> {
     const before = this.#asking.at(-1) ?? Promise.resolve();
-    const asked = before.then(async () => this.take(await request(), () => true));
+    const asked = before.then(async () => this.take(await request()));
     const ended = asked.catch(() => undefined);
     this.#asking.push(ended);
     await ended;
@@ -99,47 +97,59 @@ export class KeyExchange {
    * Takes up the key of a message, after those that came before it. It is kept before anything is sent under it.
    *
    * @param approve tells the host that it came, under the key before it; false if that cannot be sent: then the host
-   * does not use it
+   * does not use it. Absent: the host uses it already
    * @throws IsoFormatError if the message has none; RangeError if it cannot be decrypted
    */
-  take(message: IsoMessage, approve: () => boolean): Promise<void> {
-    const taken = this.#taking.then(async () => {
-      this.#isTaking = true;
-      await this.#take(message, approve).finally(() => {
-        this.#isTaking = false;
-      });
-    });
-    this.#taking = taken.catch(() => undefined);
-    return taken;
+  take(message: IsoMessage, approve?: () => boolean): Promise<void> {
+    return this.#inTurn(() => this.#take(message, approve));
   }
 
-  async #take(message: IsoMessage, approve: () => boolean): Promise<void> {
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#taking.then(work);
+    this.#taking = done.catch(() => undefined);
+    return done;
+  }
+
+  async #take(message: IsoMessage, approve?: () => boolean): Promise<void> {
     const { profile, opener, keys, kept } = this.#parts;
     const encrypted = partOf(message, profile.key);
     if (encrypted === "") throw new IsoFormatError("the message contains no key");
     const checkValue = profile.checkValue && partOf(message, profile.checkValue);
     const key = opener.open(Buffer.from(encrypted, "hex"), checkValue);
-    const before = keys.inUse;
-    await kept?.keep(key);
+    await this.#putBack();
+    this.#isUnused = approve !== undefined;
     try {
-      if (!approve()) throw new Error("its connection ended before it was answered");
+      await kept?.keep(key);
+      if (approve?.() === false) throw new Error("its connection ended before it was answered");
+      this.#isUnused = false;
     } catch (error) {
-      await kept?.keep(before);
-      // A read that began meanwhile may have it.
-      this.#use(before);
+      // If that fails, too, it is repeated before anything is read.
+      await this.#putBack().catch(() => undefined);
       throw error;
     }
-    this.#use(key);
+    keys.replace(key);
     this.#taken("came");
+  }
+
+  async #putBack(): Promise<void> {
+    if (!this.#isUnused) return;
+    await this.#parts.kept?.putBack();
+    this.#isUnused = false;
+  }
+
+  /** What is stored, once no key is being taken up. */
+  async #read(kept: MacKeyStore): Promise<Buffer | undefined> {
+    if (this.#isUnused) await this.#inTurn(() => this.#putBack());
+    for (;;) {
+      const taking = this.#taking;
+      await taking;
+      const key = await kept.read();
+      if (taking === this.#taking) return key;
+    }
   }
 
   refuse(why: string): void {
     this.#refused = `the key of ${this.#now()} was refused: ${why}`;
-  }
-
-  #use(key: Buffer): void {
-    this.#takes += 1;
-    this.#parts.keys.replace(key);
   }
 
   #taken(how: string): void {

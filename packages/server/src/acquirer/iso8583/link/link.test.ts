@@ -97,7 +97,7 @@ const keysThat = (change: Partial<LinkKeys>): LinkKeys => ({
   requestEveryMs: null,
   begin: async () => undefined,
   brings: ({ fields }) => fields.get(70) === "101",
-  take: async (_, approve) => void approve(),
+  take: async (_, approve) => void approve?.(),
   ask: async (request) => void (await request()),
   asking: undefined,
   ...change,
