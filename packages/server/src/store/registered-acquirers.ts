@@ -105,13 +105,14 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   /**
-   * Replaces the one that was read, and all instances are notified. Only the last one is kept.
+   * Replaces the one that was read, and all instances are notified. The acquirer of the settings, which nobody registers anew,
+   * keeps only the last one.
    *
    * @returns false if another was stored since
    */
   async replaceMacKey(name: string, sealedAs: string, read: Buffer | undefined, sealed: Buffer): Promise<boolean> {
     return this.#locked(name, async (client) => {
-      await dropMacKeysBut.run(client, [name, sealedAs]);
+      if (name === "") await dropMacKeysBut.run(client, [name, sealedAs]);
       const change =
         read === undefined
           ? addMacKey.run(client, [sealedAs, sealed])
