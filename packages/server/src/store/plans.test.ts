@@ -222,7 +222,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["the map of the shards", ["FROM shards s WHERE s.lease_id = l.id"], () => shards.map(leaseId)],
   [
     "a command that begins, and its reqId",
-    ["t.req_id = i.req_id", "FROM terminals t WHERE", "INSERT INTO transactions", "t.state = 'SUCCESS' LIMIT 1"],
+    ["t.req_id = i.req_id", "FROM terminals t WHERE", "INSERT INTO transactions", "SELECT i.batch_id, coalesce"],
     () => several(beginInDollars),
   ],
   [
