@@ -109,6 +109,18 @@ describe("reports that only the command distinguishes", () => {
 });
 
 describe("an item that is refused", () => {
+  test("is nobody's original: a Void of it, in the same call, undoes no transaction whose id it had", async () => {
+    const partner = await service.register();
+    const [other] = await report(saleOf(partner));
+    const taken = saleOf(partner, { id: other?.transactionId });
+    const voiding = saleOf(partner, { command: "VOID", originalExternalId: taken.externalId });
+    const results = await report(taken, voiding);
+    expect(results.map(({ result }) => result)).toEqual(["refused", "accepted"]);
+    const { body } = await partner.call("GET", `/v1/transactions/${other?.transactionId}`);
+    expect(body["chain"]).toMatchObject([{ id: other?.transactionId }]);
+    expect(body["chain"]).toHaveLength(1);
+  });
+
   test("is kept whole for the operator, once, without a card number in it", async () => {
     const partner = await service.register();
     const [number, hidden] = ["4111 1111 1111 1111", "(holds what looks like card data)"];

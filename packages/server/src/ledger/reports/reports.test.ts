@@ -5,14 +5,18 @@ import { newId } from "../../ids.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import { createLog } from "../../telemetry/log.ts";
 import { createMetrics } from "../../telemetry/metrics.ts";
-import type { Reported, ReportedCompletion } from "../store.ts";
+import type { Reported, ReportedCompletion, ReportedOriginal } from "../store.ts";
 import { originalIdentities, Reports } from "./reports.ts";
 import { WaitingReports } from "./waiting-reports.ts";
 
 const partner = partnerSnapshot();
 
-/** Accepts reports in memory; each is durable one turn later. `refuses`: those that cannot be made durable. */
-function reportsWith(refuses: readonly string[] = []) {
+/**
+ * Accepts reports in memory; each is durable one turn later. `refuses`: those that cannot be made durable; `others`: those
+ * that another call reports once this one has begun.
+ */
+function reportsWith(refuses: readonly string[] = [], others: ReadonlyMap<string, ReportedOriginal> = new Map()) {
+  let isBegun = false;
   const durable: ReportedCompletion[] = [];
   const began: { externalId: string; behind: string[] }[] = [];
   const told: string[] = [];
@@ -21,15 +25,18 @@ function reportsWith(refuses: readonly string[] = []) {
   metrics.close();
   const reports = new Reports({
     transactions: {
-      findReported: async () => new Map(),
+      findReported: async () => (isBegun ? others : new Map()),
     } as unknown as ConstructorParameters<typeof Reports>[0]["transactions"],
     completions: {
       complete: () => Promise.reject(new Error("A report completes nothing.")),
       release: () => Promise.reject(new Error("A report releases nothing.")),
       report: async (report): Promise<Reported> => {
+        isBegun = true;
         began.push({ externalId: report.externalId, behind: durable.map(({ externalId }) => externalId).sort() });
         await new Promise((resolve) => setImmediate(resolve));
         if (refuses.includes(report.externalId)) throw new ServiceError("unavailable");
+        const other = others.get(report.externalId);
+        if (other !== undefined) return { outcome: "known", id: other.id, before: report };
         durable.push(report);
         return { outcome: "accepted", id: report.id, atMs: 0 };
       },
@@ -134,6 +141,15 @@ describe("the completions of one report", () => {
     await reports.report([{ ...completion("sale", "SALE"), merchantTransId: "a&b" }]);
     const detail = { fields: [expect.objectContaining({ field: "merchantTransId" })] };
     expect(events).toMatchObject([{ kind: "delimiter_sent", subjectId: durable[0]?.id, detail }]);
+  });
+
+  test("a follow-up of one that another call has just reported belongs to the transaction of that call", async () => {
+    const [id, chainId] = [newId<"transaction">(), newId<"chain">()];
+    const other = { id, chainId, command: "SALE", reqId: null, batchId: null } as const;
+    const { reports, durable } = reportsWith([], new Map([["sale", other]]));
+    const results = await reports.report([completion("sale", "SALE"), completion("void", "VOID", "sale")]);
+    expect(results).toMatchObject([{ result: "duplicate", transactionId: id }, { result: "accepted" }]);
+    expect(durable).toMatchObject([{ externalId: "void", originalId: id, chainId }]);
   });
 
   test("two that refer to each other are both written", async () => {

@@ -176,7 +176,13 @@ export class Reports {
     const results = await Promise.all(first.map((one) => this.#accept(one, originals)));
     if (later.length === 0) return results;
     const resultOf = new Map(first.map((one, index) => [one, results[index]]));
+    let known = originals;
     for (const wave of later) {
+      // One whose id is another transaction's, or that another call reported at the same time, is not stored as its
+      // followers expect it.
+      if ([...resultOf].some(([one, result]) => isStoredOtherwise(one, result))) {
+        known = await this.#originals(judged.filter((one) => !resultOf.has(one)));
+      }
       const unavailable = new Map<string, ServiceError>();
       for (const [{ completion }, result] of resultOf) {
         if (result?.problem?.code === "unavailable")
@@ -186,7 +192,7 @@ export class Reports {
         const problem = unavailable.get(one.completion.partnerId.toLowerCase());
         return problem && !("problem" in one) ? { ...one, problem } : one;
       });
-      const answers = await Promise.all(tried.map((one) => this.#accept(one, originals)));
+      const answers = await Promise.all(tried.map((one) => this.#accept(one, known)));
       for (const [index, one] of wave.entries()) resultOf.set(one, answers[index]);
     }
     return judged.flatMap((one) => resultOf.get(one) ?? []);
@@ -325,6 +331,10 @@ function requireReportable(partner: Partner | undefined): Partner {
   }
   if (partner.state === "disabled") throw new ServiceError("partner_disabled");
   return partner;
+}
+
+function isStoredOtherwise(one: Judged, result: ReportResult | undefined): boolean {
+  return !("problem" in one) && result?.problem?.code !== "unavailable" && result?.transactionId !== one.id;
 }
 
 /** The length of a chain: a PreAuth, its Complete, the Void of that, and its Reversal. */
