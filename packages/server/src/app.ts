@@ -151,7 +151,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onTrouble: warn("the lease could not be renewed"),
     });
     const opened = { ofSettings: acquirer, masterKey, sessionKey: partners.acquirerSessionKey, lease };
-    const { acquirers, registry: acquirerRegistry, rpc } = openAcquirers(infrastructure, opened);
+    const { acquirers, registry: acquirerRegistry, rpc } = await openAcquirers(infrastructure, opened);
     closing.push(() => acquirers.stop());
     const delivery = wireDelivery(infrastructure, partners, {
       sends: role !== "api",

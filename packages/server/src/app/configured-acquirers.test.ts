@@ -1,12 +1,23 @@
+import { createSecretKey } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
+import { profile } from "../acquirer/iso8583/example-profile.fixture.ts";
 import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
 import { Till } from "../acquirer/till.fixture.ts";
+import { systemClock } from "../clock.ts";
 import { readConfig } from "../config/config.ts";
 import { MasterKey } from "../partners/master-key.ts";
-import { type HostOptions, iso8583Options, simulator, withAcquirerLinks } from "./configured-acquirers.ts";
+import { openDatabase } from "../store/database/database.ts";
+import {
+  type HostOptions,
+  iso8583Options,
+  openAcquirers,
+  simulator,
+  withAcquirerLinks,
+} from "./configured-acquirers.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -97,5 +108,37 @@ test("a MAC key that came over the link is used until another one is registered,
     await others.keep(next);
     await keys.putBack();
     expect(await others.read()).toEqual(next);
+  });
+});
+
+test("a MAC key that came over the link of the settings ends for good once the service starts with another one", async () => {
+  vi.useRealTimers();
+  const created = await createDatabase();
+  const database = openDatabase(created.serviceUrl, { connectionsMax: 2, onIdleError: () => undefined });
+  onTestFinished(async () => {
+    await database.close();
+    await created.drop();
+  });
+  const [one, other, came] = [1, 2, 3].map((byte) => Buffer.alloc(16, byte)) as [Buffer, Buffer, Buffer];
+  const masterKey = MasterKey.generate();
+  const start = async (macKey: Buffer) => {
+    const unused = { log: {}, alerts: {}, metrics: { macKeys: { inc: () => undefined } }, warn: () => () => undefined };
+    const { acquirers } = await openAcquirers(
+      { ...unused, database, config: readConfig({}) } as unknown as Infrastructure,
+      {
+        ofSettings: { profile, hosts: [], macKey, clock: systemClock },
+        ...{ masterKey, sessionKey: createSecretKey(Buffer.alloc(32)), lease: { current: () => undefined } },
+      },
+    );
+    await acquirers.stop();
+  };
+  await withAcquirerLinks(created.serviceUrl, masterKey, async ({ withShared }) => {
+    const keys = withShared("", { macKey: one } as HostOptions).macKeyStore as MacKeyStore;
+    await keys.keep(came);
+    await start(one);
+    expect(await keys.read()).toEqual(came);
+    await start(other);
+    await start(one);
+    expect(await keys.read()).toBeUndefined();
   });
 });

@@ -61,7 +61,7 @@ export interface AcquirersOptions {
 }
 
 /** The acquirers that commands go to: the one of the settings, and the registered ones. */
-export function openAcquirers(
+export async function openAcquirers(
   {
     database,
     config,
@@ -116,8 +116,11 @@ export function openAcquirers(
       onTrouble: warn("the session with an acquirer's host could not be maintained"),
     });
   };
+  const isLink = ofSettings !== null && "profile" in ofSettings;
+  // Those that came under another one end, as when another key is registered.
+  if (isLink) await store.dropMacKeysBut("", sealedMacKeyName("", ofSettings.macKey));
   const acquirers = new OpenAcquirers({
-    ofSettings: ofSettings !== null && "profile" in ofSettings ? open("", ofSettings) : ofSettings,
+    ofSettings: isLink ? open("", ofSettings) : ofSettings,
     store,
     open: (stored, replaced) => open(stored.name, { ...registry.linkOptions(stored), clock: systemClock }, replaced),
     drainMs: config.acquirerTimeoutMs,
@@ -247,7 +250,7 @@ function macKeyStore(
   name: string,
   registered: Buffer = Buffer.alloc(0),
 ): MacKeyStore {
-  const sealedAs = `acquirer-key ${name} ${createHash("sha256").update(registered).digest("hex").slice(0, 8)}`;
+  const sealedAs = sealedMacKeyName(name, registered);
   const seal = (key: Buffer) => masterKey.sealNamed(key, sealedAs);
   let before: Buffer | undefined;
   // Sealed, each is unlike every other: the same key of another instance is not put back.
@@ -266,6 +269,10 @@ function macKeyStore(
       await store.replaceMacKey(name, sealedAs, written, before ?? seal(registered));
     },
   };
+}
+
+function sealedMacKeyName(name: string, registered: Buffer = Buffer.alloc(0)): string {
+  return `acquirer-key ${name} ${createHash("sha256").update(registered).digest("hex").slice(0, 8)}`;
 }
 
 /** The sign-offs of an acquirer's hosts, in the database. */

@@ -105,20 +105,23 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   /**
-   * Replaces the one that was read, and all instances are notified. The acquirer of the settings, which nobody registers anew,
-   * keeps only the last one.
+   * Replaces the one that was read, and all instances are notified.
    *
    * @returns false if another was stored since
    */
   async replaceMacKey(name: string, sealedAs: string, read: Buffer | undefined, sealed: Buffer): Promise<boolean> {
     return this.#locked(name, async (client) => {
-      if (name === "") await dropMacKeysBut.run(client, [name, sealedAs]);
       const change =
         read === undefined
           ? addMacKey.run(client, [sealedAs, sealed])
           : replaceMacKey.run(client, [sealedAs, sealed, read]);
       return (await change) === 1;
     });
+  }
+
+  /** Those of the acquirer that came under another registered key than this one. */
+  async dropMacKeysBut(name: string, sealedAs: string): Promise<void> {
+    await dropMacKeysBut.run(this.#pool, [name, sealedAs]);
   }
 
   /** The hosts of an acquirer that signed off, and have not signed on since. */
