@@ -196,12 +196,12 @@ export function postgresClearing(
       return rows.map(({ due, ...row }) => ({ ...row, dueAtMs: due.getTime() }));
     },
 
+    /** Another instance may have found its transaction too: the one that ends it first counts it. */
     async endWaiting({ id, fileId }, matched) {
-      if (matched > 0) {
-        await pool.query("UPDATE clearing_files SET matched = matched + $2 WHERE id = $1", [fileId, matched]);
-      }
       const text = "DELETE FROM clearing_entries WHERE partner_id = $1 AND id = $2";
-      await homes.of(serviceId).pool.query(text, [serviceId, id]);
+      const { rowCount } = await homes.of(serviceId).pool.query(text, [serviceId, id]);
+      if (rowCount === 0 || matched === 0) return;
+      await pool.query("UPDATE clearing_files SET matched = matched + $2 WHERE id = $1", [fileId, matched]);
     },
 
     async openWaiting(acquirer, entries) {
