@@ -7,6 +7,7 @@ import { PostgresIntakeLocks } from "./intake-locks.ts";
 /** A connection to a server that may disappear without a word. */
 class Connection extends EventEmitter {
   isSilent = false;
+  isEnded = false;
 
   async query() {
     if (this.isSilent) throw new Error("Query read timeout");
@@ -14,6 +15,7 @@ class Connection extends EventEmitter {
   }
 
   async end(): Promise<void> {
+    this.isEnded = true;
     this.emit("end");
   }
 }
@@ -33,7 +35,7 @@ test("a connection without an answer is given up with its locks, and the next fi
   await locks.close();
 });
 
-test("a lock is lost while its file is read, if its connection gives no answer", async () => {
+test("a lock whose connection gives no answer is lost while its file is read, and free once that has ended", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const connection = new Connection();
@@ -43,7 +45,9 @@ test("a lock is lost while its file is read, if its connection gives no answer",
   expect(held?.lost.aborted).toBe(false);
   connection.isSilent = true;
   await vi.advanceTimersByTimeAsync(5_000);
-  expect([held?.lost.aborted, vi.getTimerCount()]).toEqual([true, 0]);
+  expect([held?.lost.aborted, vi.getTimerCount(), connection.isEnded]).toEqual([true, 0, false]);
+  await held?.release();
+  expect(connection.isEnded).toBe(true);
 });
 
 test("a file is held by one instance until that one releases it, or its connection ends", async () => {

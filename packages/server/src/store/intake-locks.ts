@@ -3,7 +3,8 @@ import type { FileLocks, HeldFile } from "../intake/folder-watch.ts";
 
 interface Session {
   readonly client: Client;
-  readonly lost: AbortSignal;
+  readonly lost: AbortController;
+  holders: number;
 }
 
 /** A silent server is noticed with the time limit of the answer, long before it notices us and frees the locks. */
@@ -24,15 +25,18 @@ export class PostgresIntakeLocks implements FileLocks {
 
   async hold(name: string): Promise<HeldFile | undefined> {
     this.#session ??= await this.#open();
-    const { client, lost } = this.#session;
+    const session = this.#session;
+    const { client, lost } = session;
     const text = "SELECT pg_try_advisory_lock(hashtext('paybell intake'), hashtext($1)) AS mine";
-    const { rows } = await ask<{ mine: boolean }>(client, text, [name]);
+    const { rows } = await ask<{ mine: boolean }>(client, text, name);
     if (rows[0]?.mine !== true) return undefined;
+    session.holders += 1;
     const release = async () => {
-      if (lost.aborted) return;
-      await ask(client, "SELECT pg_advisory_unlock(hashtext('paybell intake'), hashtext($1))", [name]);
+      session.holders -= 1;
+      if (lost.signal.aborted) return endUnlessHeld(session);
+      await ask(client, "SELECT pg_advisory_unlock(hashtext('paybell intake'), hashtext($1))", name);
     };
-    return { lost, release };
+    return { lost: lost.signal, release };
   }
 
   async close(): Promise<void> {
@@ -43,20 +47,27 @@ export class PostgresIntakeLocks implements FileLocks {
 
   async #open(): Promise<Session> {
     const client = await this.#connect();
-    const lost = new AbortController();
-    const asking = setInterval(() => void ask(client, "SELECT 1").catch(() => undefined), askEveryMs);
-    client.once("end", () => {
+    const session: Session = { client, lost: new AbortController(), holders: 0 };
+    const giveUp = (reason: unknown) => {
       clearInterval(asking);
-      lost.abort(new Error("the connection that held the lock ended"));
-      if (this.#session?.client === client) this.#session = undefined;
-    });
-    return { client, lost: lost.signal };
+      session.lost.abort(reason);
+      if (this.#session === session) this.#session = undefined;
+      endUnlessHeld(session);
+    };
+    const asking = setInterval(() => void client.query("SELECT 1").catch(giveUp), askEveryMs);
+    client.once("end", () => giveUp(new Error("the connection that held the lock ended")));
+    return session;
   }
 }
 
-async function ask<Row extends object>(client: Client, text: string, values?: string[]): Promise<QueryResult<Row>> {
+/** The end of the connection frees its locks: not before their holders have ended their work. */
+function endUnlessHeld({ client, holders }: Session): void {
+  if (holders === 0) client.end().catch(() => undefined);
+}
+
+async function ask<Row extends object>(client: Client, text: string, name: string): Promise<QueryResult<Row>> {
   try {
-    return await client.query<Row>(text, values);
+    return await client.query<Row>(text, [name]);
   } catch (error) {
     // A connection without an answer may never answer. Its locks end with it, and the next file gets another one.
     client.end().catch(() => undefined);
