@@ -134,7 +134,7 @@ const heldAgain = `
 
 // One that version 0.1.0 ended has no time of that yet.
 const opensAgain = `state = 'PENDING', due_at = now(),
-      ended_at = CASE r.state WHEN 'DONE' THEN coalesce(r.ended_at, r.due_at) ELSE r.ended_at END`;
+      ended_at = CASE WHEN r.state = 'DONE' THEN coalesce(r.ended_at, r.due_at) ELSE r.ended_at END`;
 
 // The original was sent, or answered, after its Reversal was queued: it may be charged now. That of a success which the
 // acquirer refuses to reverse, and which counts, says nothing new.

@@ -21,8 +21,8 @@ export const voidedCommand = `
  * `t` succeeded and was not reversed: it counts. One that was reversed once counts nowhere, whatever its Reversal does again,
  * until a person lets it stand.
  */
-export const isStanding = `t.state = 'SUCCESS' AND CASE coalesce(t.reversal_state, 'stands')
-    WHEN 'stands' THEN true WHEN 'done' THEN false
+export const isStanding = `t.state = 'SUCCESS' AND CASE
+    WHEN t.reversal_state IS NULL OR t.reversal_state = 'stands' THEN true WHEN t.reversal_state = 'done' THEN false
     ELSE (SELECT e.ended_at FROM reversals e WHERE e.partner_id = t.partner_id AND e.transaction_id = t.id) IS NULL END`;
 
 /** What the partner of `t` was told: of one that stands it may have been ERROR. */

@@ -166,7 +166,7 @@ const settlement = `
   SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns}, x.facts,
     x.notification_id AS "notificationId", coalesce(s.batch_id, b.id) AS "batchId", s.step,
     s.is_uploaded AS "isUploaded", s.tries, s.due_at AS "dueAt",
-    CASE l.late_settlement ->> 'state' WHEN 'entered' THEN 'in_doubt' ELSE l.late_settlement ->> 'state' END
+    CASE WHEN l.late_settlement ->> 'state' = 'entered' THEN 'in_doubt' ELSE l.late_settlement ->> 'state' END
       AS "acceptedLate"
   FROM partners p
   JOIN transactions x ON x.partner_id = p.id AND x.id = $1 AND x.command IN ${settlementCommands}
