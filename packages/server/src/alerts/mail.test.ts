@@ -139,4 +139,5 @@ test("sends no password without TLS", async () => {
 test("is aborted when the service stops", async () => {
   const { url } = await mailServer({ onData: () => undefined });
   expect(await send(`smtp://${url}`, AbortSignal.timeout(200))).toBe("it was broken off");
+  expect(await send(`smtp://${url}`, AbortSignal.abort())).toBe("it was broken off");
 });

@@ -38,8 +38,11 @@ export class Mailer {
 
   /** Never rejects. @returns why it was not accepted; undefined if it was */
   async send({ to, ...mail }: Mail, signal: AbortSignal): Promise<string | undefined> {
+    const brokenOff = "it was broken off";
+    // No event comes any more.
+    if (signal.aborted) return brokenOff;
     const stopped = new Promise<string>((resolve) => {
-      signal.addEventListener("abort", () => resolve("it was broken off"), { once: true });
+      signal.addEventListener("abort", () => resolve(brokenOff), { once: true });
     });
     const sent = this.#transport.sendMail({ from: this.#from, to: [...to], ...mail }).then(() => undefined, problemOf);
     return await Promise.race([sent, stopped]);
