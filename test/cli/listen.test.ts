@@ -352,5 +352,10 @@ describe("listen", () => {
     const { code, stderr } = await listening.ended;
     expect(local.posts).toHaveLength(1);
     expect([code, stderr]).toEqual([3, expect.stringContaining("does not know the API key in partner.json")]);
+    // It came while the key was wrong, and is not lost.
+    const [, after = ""] = /To go on from here: paybell listen --after (\S+)/.exec(stderr) ?? [];
+    const right = String(await rotate());
+    line.write("partner.json", { baseUrl: service.baseUrl, ...partner.secrets, apiKey: right });
+    await line.ok("listen", "--credentials", "partner.json", "--after", after, "--count", "1");
   });
 });

@@ -76,16 +76,22 @@ export function listenCommand(context: CommandContext): AnyCommand {
       try {
         await relay.run();
       } catch (error) {
-        // Work in progress was aborted by Ctrl-C.
-        if (!signal.aborted) throw error;
+        // Work in progress was aborted by Ctrl-C. After a failure, what is not forwarded yet is found by the cursor.
+        if (!signal.aborted) {
+          if (relay.cursor !== after) tellCursor();
+          throw error;
+        }
       } finally {
         stopReading();
       }
-      if (json) stdout.write(`${JSON.stringify({ after: relay.cursor ?? null })}\n`);
-      if (count !== undefined && !signal.aborted) return relay.failures === 0 ? exitCodes.ok : exitCodes.negative;
-      const from = relay.cursor === undefined ? "--since-start" : `--after ${relay.cursor}`;
-      tell(`To go on from here: paybell listen ${from}`);
-      return exitCodes.ok;
+      if (json || count === undefined || signal.aborted) tellCursor();
+      return count === undefined || signal.aborted || relay.failures === 0 ? exitCodes.ok : exitCodes.negative;
+
+      function tellCursor(): void {
+        if (json) stdout.write(`${JSON.stringify({ after: relay.cursor ?? null })}\n`);
+        const from = relay.cursor === undefined ? "--since-start" : `--after ${relay.cursor}`;
+        tell(`To go on from here: paybell listen ${from}`);
+      }
     },
     "finishes",
   );
