@@ -185,7 +185,7 @@ export interface InformedPartner {
 export interface PartnerMessageStore {
   /**
    * @returns the message's id, the same for each try; undefined while another instance sends it, and once it was sent.
-   * A try that is not reported as sent is over after `leaseS`
+   * A try that is not reported as sent is over after `leaseS`. A message about trouble forgets one whose end was claimed
    */
   claim(
     partnerId: PartnerId,

@@ -60,6 +60,18 @@ test("a recovery is told once, and only where the trouble was told", async () =>
   expect(await claim("recovered")).toBeUndefined();
 });
 
+test("the next trouble is told though the last one's end is not forgotten", async () => {
+  const onWebhook = () => messages.claim(partner, "failing", "webhook", null, 300);
+  await onWebhook();
+  await claim("failing");
+  await messages.sent(partner, "failing", "mail");
+  await claim("recovered");
+  const next = await Promise.all(Array.from({ length: 8 }, () => claim("failing")));
+  expect(next.filter((id) => id !== undefined)).toHaveLength(1);
+  await messages.sent(partner, "failing", "mail");
+  expect([await claim("failing"), await onWebhook()]).toEqual([undefined, undefined]);
+});
+
 test("each channel is told, and forgotten, for itself, and so is each kind", async () => {
   const onWebhook = (kind: "failing" | "parking") => messages.claim(partner, kind, "webhook", null, 300);
   const informed = async () =>

@@ -20,9 +20,15 @@ const repeat = planned<{ id: string }>(`
   WHERE partner_id = $1 AND kind = $2 AND channel = $3 AND sent_at IS NULL AND claimed_until < now()
   RETURNING id`);
 
+// Its end is being told, or was told and not forgotten: the instance died, or the database was away.
+const forgetEnded = planned(`
+  DELETE FROM partner_messages WHERE partner_id = $1 AND channel = $2 AND EXISTS (
+    SELECT FROM partner_messages e WHERE e.partner_id = $1 AND e.channel = $2 AND e.kind = 'recovered')`);
+
 export function postgresPartnerMessages(pool: Pool): PartnerMessageStore {
   return {
     async claim(partnerId, kind, channel, notificationId, leaseS) {
+      if (kind !== "recovered") await forgetEnded.run(pool, [partnerId, channel]);
       const begun = await begin.first(pool, [partnerId, kind, channel, newId(), notificationId, leaseS]);
       return (begun ?? (await repeat.first(pool, [partnerId, kind, channel, leaseS])))?.id;
     },
