@@ -33,6 +33,11 @@ import type {
 } from "./store.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "./terminal.ts";
 
+/** Why a terminal is busy. */
+const openMoney =
+  "its batch is not empty, or was settled late and no Settlement has reported it yet, a PreAuth is open, or a command " +
+  "is in flight";
+
 /** Shown once. Keys as base64 of 32 bytes, webhookSecret as whsec_ and base64, apiKey as pb_ and base64url. */
 export interface NewSecrets {
   readonly apiKey: string;
@@ -217,12 +222,11 @@ export class PartnerRegistry {
     const put = await this.#parts.terminals.upsert(id, completeTerminal(tid, input), this.#parts.preAuthDays);
     if (put.outcome === "taken") {
       const how = put.isRegistered ? "is registered for" : "was claimed by a command of";
-      const why = put.isRegistered ? "" : ", and money is open on it: a batch, a PreAuth, or a command in flight";
+      const why = put.isRegistered ? "" : `, and money is open on it: ${openMoney}`;
       throw new ServiceError("terminal_taken", `tid ${tid} with this mid ${how} the partner ${put.holder}${why}.`);
     }
     if (put.outcome === "busy") {
-      const message = `tid ${tid} keeps its mid and acquirer: its batch is not empty, or a PreAuth is open on it.`;
-      throw new ServiceError("terminal_busy", message);
+      throw new ServiceError("terminal_busy", `tid ${tid} keeps its mid and acquirer: ${openMoney}.`);
     }
     if (put.outcome === "no_such_acquirer") {
       const message = "acquirer is not the name of a registered one.";
@@ -242,8 +246,7 @@ export class PartnerRegistry {
     const removed = await this.#parts.terminals.remove(id, tid, this.#parts.preAuthDays);
     if (removed.outcome === "not_found") throw new ServiceError("not_found", "The partner has no such terminal.");
     if (removed.outcome === "busy") {
-      const message = `tid ${tid} is in use: its batch is not empty, a PreAuth is open on it, or a command in flight.`;
-      throw new ServiceError("terminal_busy", message);
+      throw new ServiceError("terminal_busy", `tid ${tid} is in use: ${openMoney}.`);
     }
     return removed.terminal;
   }

@@ -163,7 +163,7 @@ export type UpsertedTerminal =
 
 export type RemovedTerminal =
   | { readonly outcome: "removed"; readonly terminal: Terminal }
-  /** Its batch is not empty, a PreAuth is open, or something is in flight. */
+  /** Its batch is not empty or its late settlement not reported, a PreAuth is open, or something is in flight. */
   | { readonly outcome: "busy" }
   | { readonly outcome: "not_found" };
 

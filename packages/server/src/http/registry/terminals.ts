@@ -72,7 +72,8 @@ export function terminalRoutes(app: HttpApp, { registry }: HttpDependencies): vo
     operation(operator.changes("terminal"), "removeTerminal", "Release a terminal, so that it belongs to no partner", {
       description:
         "Also one that was never registered, and belongs to the partner by its first command. Refused while money " +
-        "is open on it: its batch is not empty, a PreAuth is open, or a command is in flight.",
+        "is open on it: its batch is not empty, or was settled late and no Settlement has reported it yet, a PreAuth is " +
+        "open, or a command is in flight.",
       params: terminalParams,
       response: responses([200, terminalSchema, "The terminal as it was"], "not_found", "terminal_busy"),
     }),
