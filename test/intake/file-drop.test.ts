@@ -79,8 +79,9 @@ describe("completions in files", () => {
     // Up to a batch of it was durable when it was killed, and not yet kept as read.
     expect(Number(a["accepted"]) + Number(b["accepted"])).toBeGreaterThan(lines - 3_000);
     expect(await countTransactions(database)).toEqual({ rows: lines, keys: lines, told: lines });
-    const logged = instances.map((instance) => instance.output()).join("\n");
-    expect(logged.match(/"file":"[ab]\.jsonl".*a file was read"/g)).toHaveLength(2);
+    // A file is in its folder before that is logged.
+    const logged = () => instances.map((instance) => instance.output()).join("\n");
+    await expect.poll(() => logged().match(/"file":"[ab]\.jsonl".*a file was read"/g)).toHaveLength(2);
     for (const instance of instances) instance.signal("SIGTERM");
     await Promise.all(instances.map(({ exited }) => exited));
     await partner.server.close();
