@@ -570,6 +570,7 @@ describe("a partner's REVERSAL", () => {
       // On a slow machine the acquirer's answer may come after its time-out: then the Reversal is sent again.
       const read = bench.afterDue(() => instance.find(partner, sale.id));
       await expect.poll(read).toMatchObject({ state: "ERROR", reversal: "parked" });
+      expect(bench.bank.find(sale.id)).toMatchObject({ state: "stands" });
       refuses();
       const queue = instance.life.holdsCallOf("queue");
       begin.release();
@@ -696,11 +697,11 @@ describe("a partner's REVERSAL", () => {
     const voiding = await instance.ended(partner, till.void(sale));
     const declined = await instance.ended(partner, till.sale("tok_decline_05"));
     const settled = await instance.ended(partner, till.sale());
-    const foreign = await instance.ended(await bench.partner(), till.sale());
+    const other = await instance.ended(await bench.partner(), till.sale());
     await expect(instance.run(partner, till.reversal(sale))).rejects.toMatchObject({ code: "already_voided" });
     await expect(instance.run(partner, till.reversal(voiding))).rejects.toMatchObject({ code: "not_reversible" });
     await expect(instance.run(partner, till.reversal(declined))).rejects.toMatchObject({ code: "not_successful" });
-    await expect(instance.run(partner, till.reversal(foreign))).rejects.toMatchObject({ code: "not_found" });
+    await expect(instance.run(partner, till.reversal(other))).rejects.toMatchObject({ status: 404, code: "not_found" });
     await instance.ended(partner, till.settlement());
     await expect(instance.run(partner, till.reversal(settled))).rejects.toMatchObject({ code: "batch_settled" });
   });
