@@ -259,6 +259,9 @@ const informed = (isOwn: string) => `
   FROM unnest(ARRAY['${partnerId}', '${otherPartner}']::uuid[]) AS p,
     unnest(ARRAY['failing', 'recovered']) AS kind, unnest(ARRAY['webhook', 'mail']) AS channel`;
 const informedOfOne = informed("kind = 'failing' AND channel = 'webhook'");
+/** Without its own end of trouble, which a claim forgets. */
+const untoldEnd = `${informedOfOne}; DELETE FROM partner_messages
+  WHERE partner_id = '${partnerId}' AND kind = 'recovered' AND channel = 'webhook'`;
 
 test.each<[string, string, () => Promise<unknown>]>([
   ["postpones a Reversal", "", () => reversals.postpone(reversal, 1_000, "91")],
@@ -331,7 +334,12 @@ test.each<[string, string, () => Promise<unknown>]>([
   ["redelivers a parked one", "DELETE FROM endpoints", () => redeliver(parked)],
   ["closes a circuit", "", () => endpoints.close(own.endpoint, partnerId)],
   ["notes a pull", "", () => writePull(pool, partnerId, "c")],
-  ["claims a message", informedOfOne, () => messages.claim(partnerId, ...message, own.pending, 60)],
+  ["claims a message", untoldEnd, () => messages.claim(partnerId, ...message, own.pending, 60)],
+  [
+    "forgets the end of trouble that a claim finds",
+    informed("channel = 'webhook'"),
+    () => messages.claim(partnerId, ...message, own.pending, 60),
+  ],
   ["notes a sent message", informedOfOne, () => messages.sent(partnerId, ...message)],
   ["gives a message up", informedOfOne, () => messages.giveUp(partnerId, ...message)],
   ["notes what a message is about", informed("kind = 'failing'"), () => messages.found(partnerId, own.pending)],
