@@ -70,7 +70,7 @@ export async function differencesOf(
     else if (!isAsBooked(expected, booking)) {
       differs(
         row.key,
-        `${row.command} was notified as ${status}, and the booking ${booking?.standing ?? "is missing"}`,
+        `${row.command} was notified as ${status} ${ipns.get(row.id)?.["isoResponseCode"]}, and the booking ${booking?.standing ?? "is missing"}`,
       );
     } else if (
       booking?.standing === "stands" &&

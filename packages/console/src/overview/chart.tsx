@@ -74,7 +74,8 @@ function Plot({
       {
         width,
         height,
-        padding: [8, 8, hasTimes ? 0 : 6, 0],
+        // Half of the last time of the axis stands beside the plot.
+        padding: [8, 20, hasTimes ? 0 : 6, 0],
         legend: { show: false },
         cursor: { drag: { x: false, y: false }, sync: { key: syncKey } },
         scales: { y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] } },

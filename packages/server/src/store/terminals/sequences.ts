@@ -28,9 +28,8 @@ export const currencyThatCounts = `
         AND t.state = 'INIT' LIMIT 1)`;
 
 // A currency does not bind the next command if no command in the open batch uses it any more. One in doubt may come to
-// stand, and then counts in its batch. This is a separate
-// statement after the terminals are locked: the locking statement sees other tables as they were before it waited, and
-// would miss a command of another instance.
+// stand, and then counts in its batch. This is a separate statement after the terminals are locked: the locking statement
+// sees other tables as they were before it waited, and would miss a command of another instance.
 const boundInDoubt = (reversals: string) => `
     (SELECT t.currency FROM reversals v CROSS JOIN LATERAL (
         SELECT t.batch_id, t.currency FROM transactions t
