@@ -63,7 +63,13 @@ export const moneyHabits: Readonly<Record<string, Habit>> = {
   booksAndAnswersLate: (visit) => visit.later(soon(visit.random), () => visit.send(books(visit), 1_200)),
   answersOverTheNextConnection: (visit) => void [visit.drop(), visit.send(books(visit), soon(visit.random))],
   answersTwice: (visit) => twice(visit, books(visit)),
-  answersTwiceOtherwise: (visit) => void [visit.send(books(visit)), visit.send(visit.answer("51"), 5)],
+  answersTwiceOtherwise: (visit) => {
+    const approval = books(visit);
+    visit.send(approval);
+    visit.send(visit.answer("51"), 5);
+    // If its connection ends in between, the decline comes over another one, alone.
+    sendSurely(visit, approval);
+  },
   declinesThenApproves: (visit) => void [visit.send(visit.answer("51")), sendSurely(visit, books(visit))],
   declines: (visit) => visit.send(visit.answer("51", without(38))),
   declinesWithZeros: (visit) => visit.send(visit.answer("05", set(38, "000000"))),
