@@ -104,18 +104,27 @@ describe("a partner's own change of its callback URL", () => {
     },
   );
 
-  test("does not take place if the operator has taken the permission back until its test IPN is accepted", async () => {
-    const partner = await service.register({ callBackUrlChange: "partner" });
-    const before = other.deliveries.length;
-    const { promise: when, resolve } = Promise.withResolvers<void>();
-    other.answers({ when, status: 204 });
-    const changed = change(partner, other.url);
-    await other.until((all) => all.length > before);
-    await service.operator("PATCH", `/operator/v1/partners/${partner.id}`, { callBackUrlChange: "operator" });
-    resolve();
-    expect(await changed).toMatchObject({ status: 409, body: { code: "callback_url_fixed" } });
-    expect(await urlOf(partner.id)).toBe(partner.server.url);
-  });
+  const rotation = { key: "apiKey", overlapHours: 0 };
+  test.each([
+    ["has taken the permission back", "PATCH", "", { callBackUrlChange: "operator" }, 409, "callback_url_fixed"],
+    ["has ended its API key", "POST", "/keys/rotate", rotation, 401, "unauthorized"],
+    ["has disabled the partner", "POST", "/disable", undefined, 403, "partner_disabled"],
+  ] as const)(
+    "does not take place if the operator %s until its test IPN is accepted",
+    async (_, method, path, body, status, code) => {
+      const partner = await service.register({ callBackUrlChange: "partner" });
+      const before = other.deliveries.length;
+      const { promise: when, resolve } = Promise.withResolvers<void>();
+      other.answers({ when, status: 204 });
+      const changed = change(partner, other.url);
+      await other.until((all) => all.length > before);
+      const done = await service.operator(method, `/operator/v1/partners/${partner.id}${path}`, body);
+      expect(done.status).toBe(200);
+      resolve();
+      expect(await changed).toMatchObject({ status, body: { code } });
+      expect(await urlOf(partner.id)).toBe(partner.server.url);
+    },
+  );
 
   test("is refused unless the operator allowed it, and for a URL that cannot be called; nothing is sent", async () => {
     const partner = await service.register();

@@ -3,7 +3,7 @@ import { post, postDefaults, type RequestResult } from "@paybell/partner/certify
 import type { Clock } from "../clock.ts";
 import { makeEnvelope } from "../delivery/attempt/envelope.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
-import { newId } from "../ids.ts";
+import { type KeyId, newId } from "../ids.ts";
 import { testSale, testSettlement } from "../notifications/sample.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
 import type { PartnerRecord, PartnerRegistry } from "../partners/registry.ts";
@@ -39,18 +39,24 @@ export class UrlChange {
   }
 
   /**
+   * @param by the API key of the caller
    * @throws ServiceError `callback_url_fixed` if the operator has not allowed it, `callback_url_not_confirmed` if the
    * test IPN was not accepted, and those of a URL that cannot be called
    */
-  async change(partner: Partner, { callBackUrl, command }: ChangeOfUrl): Promise<PartnerRecord> {
-    const { rules, registry } = this.#parts;
+  async change(partner: Partner, by: KeyId, { callBackUrl, command }: ChangeOfUrl): Promise<PartnerRecord> {
+    const { rules, registry, clock } = this.#parts;
     requirePermission(partner.settings);
+    // The operator may act while the test IPN is on its way, say because the key was stolen.
+    const approve = (standing: PartnerSettings, _: PartnerSettings, stored: PartnerRecord) => {
+      requireValid(by, stored, clock.nowMs());
+      requirePermission(standing);
+    };
     if (callBackUrl === null) {
       if (command === undefined) throw badFields([nullWithoutCommand]);
       const remove = ({ callBackUrlByCommand: { [command]: _, ...others } }: PartnerSettings) => ({
         callBackUrlByCommand: others,
       });
-      return await registry.change(partner.id, remove, requirePermission);
+      return await registry.change(partner.id, remove, approve);
     }
     const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, partner.settings);
     if (problem !== undefined) throw badFields([problem]);
@@ -61,8 +67,7 @@ export class UrlChange {
       command === undefined
         ? { callBackUrl }
         : { callBackUrlByCommand: { ...callBackUrlByCommand, [command]: callBackUrl } };
-    // The operator may have taken it back while the test IPN was on its way.
-    return await registry.change(partner.id, set, requirePermission);
+    return await registry.change(partner.id, set, approve);
   }
 
   async #sendTest(partner: Partner, callbackUrl: string, command: NotifiedCommand | undefined): Promise<RequestResult> {
@@ -87,6 +92,14 @@ export class UrlChange {
 
 function requirePermission({ callBackUrlChange }: PartnerSettings): void {
   if (callBackUrlChange !== "partner") throw new ServiceError("callback_url_fixed");
+}
+
+function requireValid(by: KeyId, { state, keys }: PartnerRecord, nowMs: number): void {
+  const key = keys.find(({ id }) => id === by);
+  if (key === undefined || (key.expiresAt !== null && key.expiresAt.getTime() <= nowMs)) {
+    throw new ServiceError("unauthorized", "The API key was replaced or revoked meanwhile. Nothing was changed.");
+  }
+  if (state === "disabled") throw new ServiceError("partner_disabled");
 }
 
 const nullWithoutCommand: FieldProblem = {

@@ -387,7 +387,7 @@ export class HttpTestService {
       change: async (id, patch, approve) => {
         const record = require(id);
         const settings = nextOf(record, patch);
-        approve?.(record.settings, settings);
+        approve?.(record.settings, settings, record);
         this.asked.push(["change", patch]);
         return { ...record, settings };
       },

@@ -118,16 +118,16 @@ export class PartnerRegistry {
    * Changes the settings in `patch`, which may depend on those that stand. A field of transactionTypes or reports that
    * it does not name is unchanged.
    *
-   * @param approve throws if this caller may not make the change; no other change comes between
+   * @param approve throws if this caller may not make the change; no other change of the partner comes between
    */
   async change(
     id: PartnerId,
     change: Partial<PartnerInput> | ((standing: PartnerSettings) => Partial<PartnerInput>),
-    approve: (standing: PartnerSettings, next: PartnerSettings) => void = () => undefined,
+    approve: (standing: PartnerSettings, next: PartnerSettings, partner: PartnerRecord) => void = () => undefined,
   ): Promise<PartnerRecord> {
-    return await this.#change(id, (standing) => {
+    return await this.#change(id, (standing, partner) => {
       const settings = this.#next(standing, typeof change === "function" ? change(standing) : change);
-      approve(standing, settings);
+      approve(standing, settings, this.#record(partner));
       return { settings };
     });
   }
@@ -285,10 +285,13 @@ export class PartnerRegistry {
 
   async #change(
     id: PartnerId,
-    next: (standing: PartnerSettings) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
+    next: (
+      standing: PartnerSettings,
+      partner: StoredPartner,
+    ) => { readonly state?: PartnerState; readonly settings?: PartnerSettings },
   ): Promise<PartnerRecord> {
     const { partners, defaults } = this.#parts;
-    const stored = await partners.change(id, (row) => next(completeSettings(row.settings, defaults)));
+    const stored = await partners.change(id, (row) => next(completeSettings(row.settings, defaults), row));
     if (stored === undefined) throw new ServiceError("not_found");
     await this.#notify(id);
     return this.#record(stored);

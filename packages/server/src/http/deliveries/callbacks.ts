@@ -246,7 +246,7 @@ export function callbackRoutes({ app, parts, callers }: PartnerRoutes): void {
       },
     ),
     async (request) => {
-      const changed = await parts.urlChange.change(callers.partner(request), request.body);
+      const changed = await parts.urlChange.change(callers.partner(request), callers.keyId(request), request.body);
       return { ...changed, egressAddresses: parts.config.egressAddresses, proofPublicKey: parts.proofPublicKey };
     },
   );
