@@ -78,8 +78,13 @@ export const voidsNothing = `(t.command = 'VOID' AND EXISTS (
 export const batchState = (isLatest: string) =>
   `CASE WHEN NOT coalesce(${isLatest}, false) THEN 'closed' WHEN r.batch_closing THEN 'closing' ELSE 'open' END`;
 
-/** An id of `t` that does not begin with its time: a switch assigned it. */
-export const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
+/**
+ * An id of `t` that does not begin with its time: a switch assigned it, perhaps long before it reported `t`. The index
+ * transactions_other_id has the same condition.
+ */
+export const isUntimed = `(get_byte(uuid_send(t.id), 6) >> 4 <> 7 OR t.origin = 'switch'
+    AND t.created_at - to_timestamp(('x' || left(replace(t.id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
+      NOT BETWEEN interval '-1 hour' AND interval '1 hour')`;
 /** `t` completed later than its id says. The index transactions_slow has the same condition. */
 export const isSlow = "t.completed_at - t.created_at > interval '10 minutes'";
 

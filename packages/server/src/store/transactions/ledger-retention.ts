@@ -5,6 +5,7 @@ import type { Homes } from "../database/homes.ts";
 import { planned, prepared, type Statement } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { dayMs } from "../schema/partitions.ts";
+import { isUntimed } from "./conditions.ts";
 
 export interface LedgerRetentionOptions {
   readonly homes: Homes;
@@ -34,8 +35,7 @@ interface Walk {
 const partnersWithOld = planned<{ id: PartnerId }>(`
   SELECT p.id FROM partners p
   WHERE EXISTS (SELECT FROM transactions t WHERE t.partner_id = p.id AND t.id < $1)
-    OR EXISTS (SELECT FROM transactions t WHERE t.partner_id = p.id AND t.created_at < $2
-      AND get_byte(uuid_send(t.id), 6) >> 4 <> 7)
+    OR EXISTS (SELECT FROM transactions t WHERE t.partner_id = p.id AND t.created_at < $2 AND ${isUntimed})
     OR EXISTS (SELECT FROM batches b WHERE b.partner_id = p.id AND b.closed_at < $2)
   ORDER BY p.id`);
 
@@ -43,13 +43,12 @@ const byTime = prepared<Scanned>(`
   SELECT id, NULL AS at FROM transactions WHERE partner_id = $1 AND id > $2 AND id < $3 ORDER BY id
   LIMIT ${batchRows}`);
 
-// The ids of a switch do not contain a time. Their time is passed as a string: a Date would truncate the microseconds,
-// and read the rows of one commit forever.
+// The ids of a switch need not contain the time. It is passed as a string: a Date would truncate the microseconds, and
+// read the rows of one commit forever.
 const untimed = prepared<Scanned>(`
-  SELECT id, created_at::text AS at FROM transactions
-  WHERE partner_id = $1 AND (created_at, id) > ($4::timestamptz, $2) AND created_at < $3
-    AND get_byte(uuid_send(id), 6) >> 4 <> 7
-  ORDER BY created_at, id LIMIT ${batchRows}`);
+  SELECT t.id, t.created_at::text AS at FROM transactions t
+  WHERE t.partner_id = $1 AND (t.created_at, t.id) > ($4::timestamptz, $2) AND t.created_at < $3 AND ${isUntimed}
+  ORDER BY t.created_at, t.id LIMIT ${batchRows}`);
 
 // All transactions that refer to each other: a chain is deleted as a whole or not at all. One of a chain finds the
 // others. A switch may report two that refer to each other: UNION ends the recursion.

@@ -218,9 +218,11 @@ test("a statement reads the Reversals that a switch reported on its day only", a
 });
 
 test.each([
-  ["with an id of a switch", "0"],
-  ["that completed late", "11 minutes"],
-])("a statement has each transaction %s once, and each Reversal, over pages", async (_, took) => {
+  ["with an id of a switch", "0", "4"],
+  ["with a UUIDv7 of a switch, reported a day later", "0", "7", -86_400],
+  ["with a UUIDv7 of a switch whose clock is a day ahead", "0", "7", 86_400],
+  ["that completed late", "11 minutes", "4"],
+])("a statement has each transaction %s once, and each Reversal, over pages", async (_, took, version, aheadS = 0) => {
   const partnerId = await insertPartner(connections.pool);
   const [fromMs] = dayIn("UTC", "2026-11-05");
   await connections.pool.query(
@@ -229,12 +231,14 @@ test.each([
        SELECT $1, i.id, 'switch', 'SALE', 'SUCCESS', i.id, '{"fields":{"amount":"5","currency":"VND"}}',
          i.at - $3::interval, i.at
        FROM (
-         SELECT gen_random_uuid() AS id, to_timestamp($2 / 1000.0) + nth / 2 * interval '1 s' AS at
+         SELECT (CASE WHEN $4 = '7' THEN lpad(to_hex($2::bigint + nth / 2 * 1000 + $5::bigint * 1000), 12, '0') ||
+             overlay(right(gen_random_uuid()::text, 22) placing '7' from 1) ELSE gen_random_uuid()::text END)::uuid AS id,
+           to_timestamp($2 / 1000.0) + nth / 2 * interval '1 s' AS at
          FROM generate_series(1, 1200) AS nth) AS i
        RETURNING id, completed_at)
      INSERT INTO reversals (partner_id, transaction_id, tid, state, ended_at)
      SELECT $1, id, 'T1', 'DONE', completed_at FROM made`,
-    [partnerId, fromMs, took],
+    [partnerId, fromMs, took, version, aheadS],
   );
   const lines: string[] = [];
   const { pages } = statements.statement({ id: partnerId, settings: { timeZone: "UTC" } }, "2026-11-05");
