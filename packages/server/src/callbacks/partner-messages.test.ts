@@ -30,17 +30,24 @@ function bench(settings: Partial<PartnerSettings> = {}, port?: number) {
     became: "accepted" as NotificationState,
     mails: [] as PartnerMail[],
     refuses: false,
+    isReadable: true,
     forgetsNothing: false,
     triedAtMs: new Map<PartnerMessageKind, number>(),
     givenUp: new Set<PartnerMessageKind>(),
     events: [] as NewEvent[],
     sent: new Set<PartnerMessageKind>(),
   };
+  const told = {
+    partnerId: partner.id,
+    channel: "mail",
+    id: newId(),
+    notificationId: newId<"notification">(),
+  } as const;
   const endsMs = startMs + partner.settings.retry.reduce((sum, step) => sum + step, 0) * 1_000;
   const messages = new PartnerMessages({
     troubles: { all: async () => (state.trouble === null ? [] : [state.trouble]), of: async () => state.trouble },
     stateOf: async () => state.became,
-    findPartner: async () => ({ ...partner, settings: state.settings }),
+    findPartner: async () => (state.isReadable ? { ...partner, settings: state.settings } : undefined),
     store: {
       claim: async (_, kind) => {
         if (state.sent.has(kind) || state.givenUp.has(kind)) return undefined;
@@ -52,9 +59,7 @@ function bench(settings: Partial<PartnerSettings> = {}, port?: number) {
       sent: async (_, kind) => void state.sent.add(kind),
       found: async () => undefined,
       informed: async () =>
-        state.sent.size + state.givenUp.size > 0
-          ? [{ partnerId: partner.id, channel: "mail", notificationId: newId(), isInformed: state.sent.size > 0 }]
-          : [],
+        state.sent.size + state.givenUp.size > 0 ? [{ ...told, isInformed: state.sent.size > 0 }] : [],
       forget: async () => {
         if (state.forgetsNothing) throw new Error("the database is away");
         state.sent.clear();
@@ -139,6 +144,16 @@ test("nobody is told of a recovery when everything was parked, or before the old
   state.became = "parked";
   expect(await look(hourMs)).toEqual([]);
   expect(state.sent.size).toBe(0);
+});
+
+test("the end waits for an instance that can read the partner's keys", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  expect(await look(hourMs)).toEqual([failing]);
+  [state.trouble, state.isReadable] = [null, false];
+  expect(await look(hourMs)).toEqual([]);
+  state.isReadable = true;
+  expect(await look(hourMs)).toEqual([recovered]);
 });
 
 test("a channel that is not the partner's any more hears nothing of the end", async () => {

@@ -24,6 +24,7 @@ export interface PartnerMessagesParts {
     of(partnerId: PartnerId): Promise<TroubleView | null>;
   };
   readonly stateOf: (partnerId: PartnerId, id: NotificationId) => Promise<NotificationState | undefined>;
+  /** Undefined if there is none, or its keys cannot be read. */
   readonly findPartner: (id: PartnerId) => Promise<Partner | undefined>;
   readonly store: PartnerMessageStore;
   readonly connect: ConnectToEndpoint;
@@ -79,15 +80,17 @@ export class PartnerMessages {
   }
 
   /** Tells the end of trouble. What was parked was not received: nothing is said about it a second time. */
-  async #end({ partnerId, channel, notificationId, isInformed }: InformedPartner): Promise<void> {
+  async #end(told: InformedPartner): Promise<void> {
+    const { partnerId, channel, notificationId, isInformed } = told;
     const { troubles, stateOf, findPartner, store } = this.#parts;
     if ((await troubles.of(partnerId)) !== null) return;
     const state = notificationId === null ? undefined : await stateOf(partnerId, notificationId);
     if (state === "pending") return;
     const partner = await findPartner(partnerId);
-    const isReported =
-      isInformed && state === "accepted" && partner !== undefined && channelsOf(partner).includes(channel);
-    if (!isReported || (await this.#send(partner, "recovered", channel, null))) await store.forget(partnerId, channel);
+    // An instance that can read its keys tells it; of a partner that was deleted no message is left.
+    if (partner === undefined) return;
+    const isReported = isInformed && state === "accepted" && channelsOf(partner).includes(channel);
+    if (!isReported || (await this.#send(partner, "recovered", channel, null))) await store.forget(told);
   }
 
   async #run(): Promise<void> {

@@ -176,6 +176,8 @@ export type PartnerChannel = "mail" | "webhook";
 export interface InformedPartner {
   readonly partnerId: PartnerId;
   readonly channel: PartnerChannel;
+  /** Of a message about it. */
+  readonly id: string;
   readonly notificationId: NotificationId | null;
   /** False: no message was accepted on this channel, and it was given up. */
   readonly isInformed: boolean;
@@ -200,6 +202,6 @@ export interface PartnerMessageStore {
   /** The partner's oldest notification that failed, now. */
   found(partnerId: PartnerId, notificationId: NotificationId): Promise<void>;
   informed(): Promise<readonly InformedPartner[]>;
-  /** The trouble is over. */
-  forget(partnerId: PartnerId, channel: PartnerChannel): Promise<void>;
+  /** The trouble is over. One that was forgotten before, and one that began since, are unchanged. */
+  forget(told: Pick<InformedPartner, "partnerId" | "channel" | "id">): Promise<void>;
 }

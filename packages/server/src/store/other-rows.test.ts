@@ -343,7 +343,11 @@ test.each<[string, string, () => Promise<unknown>]>([
   ["notes a sent message", informedOfOne, () => messages.sent(partnerId, ...message)],
   ["gives a message up", informedOfOne, () => messages.giveUp(partnerId, ...message)],
   ["notes what a message is about", informed("kind = 'failing'"), () => messages.found(partnerId, own.pending)],
-  ["forgets messages", informed("channel = 'mail'"), () => messages.forget(partnerId, "mail")],
+  [
+    "forgets messages",
+    informed("channel = 'mail'"),
+    () => messages.forget({ partnerId, channel: "mail", id: own.reqId }),
+  ],
   ["notes the use of an API key", "", () => partners.apiKeyUsed(partnerId, own.key)],
   ["counts seals", "", () => partners.addSeals(partnerId, own.key, 5)],
   ["ends an API key", "", () => partners.endApiKey(partnerId, own.key, () => undefined)],

@@ -15,6 +15,12 @@ beforeEach(async () => {
 const claim = (kind: "failing" | "recovered", leaseS = 300) =>
   messages.claim(partner, kind, "mail", newId<"notification">(), leaseS);
 
+/** The instance that tells the end has seen that it was told before. */
+async function forget(channel: "mail" | "webhook"): Promise<void> {
+  const told = (await messages.informed()).filter((one) => one.partnerId === partner && one.channel === channel);
+  for (const one of told) await messages.forget(one);
+}
+
 test("one of several instances gets a message, and nobody once it was sent", async () => {
   const claimed = await Promise.all(Array.from({ length: 8 }, () => claim("failing")));
   expect(claimed.filter((id) => id !== undefined)).toHaveLength(1);
@@ -37,13 +43,13 @@ test("a message that was given up is claimed again only after the trouble is for
   expect(await messages.informed()).toContainEqual(
     expect.objectContaining({ partnerId: partner, channel: "mail", isInformed: false }),
   );
-  await messages.forget(partner, "mail");
+  await forget("mail");
   expect(await claim("failing")).toBeDefined();
 });
 
 test("a recovery is told once, and only where the trouble was told", async () => {
   expect(await claim("recovered")).toBeUndefined();
-  await claim("failing");
+  const id = await claim("failing");
   expect(await claim("recovered")).toBeUndefined();
   await messages.sent(partner, "failing", "mail");
   const notificationId = newId<"notification">();
@@ -51,12 +57,13 @@ test("a recovery is told once, and only where the trouble was told", async () =>
   expect(await messages.informed()).toContainEqual({
     partnerId: partner,
     channel: "mail",
+    id,
     notificationId,
     isInformed: true,
   });
   expect(await messages.claim(partner, "recovered", "webhook", null, 300)).toBeUndefined();
   expect(await claim("recovered")).toBeDefined();
-  await messages.forget(partner, "mail");
+  await forget("mail");
   expect(await claim("recovered")).toBeUndefined();
 });
 
@@ -65,9 +72,13 @@ test("the next trouble is told though the last one's end is not forgotten", asyn
   await onWebhook();
   await claim("failing");
   await messages.sent(partner, "failing", "mail");
+  const last = (await messages.informed()).find(({ partnerId }) => partnerId === partner);
   await claim("recovered");
   const next = await Promise.all(Array.from({ length: 8 }, () => claim("failing")));
   expect(next.filter((id) => id !== undefined)).toHaveLength(1);
+  // The instance that tells the last one's end is slow.
+  if (last !== undefined) await messages.forget(last);
+  expect(await claim("failing")).toBeUndefined();
   await messages.sent(partner, "failing", "mail");
   expect([await claim("failing"), await onWebhook()]).toEqual([undefined, undefined]);
 });
@@ -90,7 +101,7 @@ test("each channel is told, and forgotten, for itself, and so is each kind", asy
     { channel: "mail", isInformed: true },
     { channel: "webhook", isInformed: true },
   ]);
-  await messages.forget(partner, "webhook");
+  await forget("webhook");
   expect(await informed()).toEqual(["mail"]);
 });
 

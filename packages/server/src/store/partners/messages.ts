@@ -52,14 +52,16 @@ export function postgresPartnerMessages(pool: Pool): PartnerMessageStore {
 
     async informed() {
       const text = `SELECT DISTINCT ON (partner_id, channel)
-          partner_id AS "partnerId", channel, notification_id AS "notificationId", sent_at IS NOT NULL AS "isInformed"
+          partner_id AS "partnerId", channel, id, notification_id AS "notificationId", sent_at IS NOT NULL AS "isInformed"
         FROM partner_messages WHERE kind <> 'recovered' AND (sent_at IS NOT NULL OR claimed_until = 'infinity')
         ORDER BY partner_id, channel, sent_at`;
       return (await pool.query<InformedPartner>(text)).rows;
     },
 
-    async forget(partnerId, channel) {
-      await pool.query("DELETE FROM partner_messages WHERE partner_id = $1 AND channel = $2", [partnerId, channel]);
+    async forget({ partnerId, channel, id }) {
+      const text = `DELETE FROM partner_messages WHERE partner_id = $1 AND channel = $2 AND EXISTS (
+        SELECT FROM partner_messages t WHERE t.partner_id = $1 AND t.channel = $2 AND t.id = $3)`;
+      await pool.query(text, [partnerId, channel, id]);
     },
   };
 }
