@@ -106,21 +106,15 @@ export class Clearing {
     const acquirer = storedName(named);
     const layout = await this.layoutOf(acquirer);
     const id = newId<"clearing">();
-    try {
-      const read = await this.#read(id, layout, bytes);
-      // On a day without business it has the line that names the columns, without which it was not read.
-      const mayBeEmpty = layout.section.format === "csv" && layout.section.header;
-      if (read.lines === 0 && !mayBeEmpty) {
-        throw new UnreadableClearing(1, undefined, "the file has no line that counts");
-      }
-      const added = await store.add({ id, acquirer, name, ...read });
-      if (added !== id) await store.discard(id);
-      else this.wake();
-      return added;
-    } catch (error) {
+    const read = await this.#read(id, layout, bytes).catch(async (error: unknown) => {
       await store.discard(id).catch(() => undefined);
       throw error instanceof UnreadableClearing ? unreadable(error) : error;
-    }
+    });
+    // If that has no answer, it may have been added: its lines stay.
+    const added = await store.add({ id, acquirer, name, ...read });
+    if (added !== id) await store.discard(id);
+    else this.wake();
+    return added;
   }
 
   async #read(id: string, layout: ClearingLayout, bytes: AsyncIterable<Uint8Array>) {
@@ -159,6 +153,9 @@ export class Clearing {
       await storing.catch(() => undefined);
     }
     await storing;
+    // On a day without business it has the line that names the columns, without which it was not read.
+    const mayBeEmpty = layout.section.format === "csv" && layout.section.header;
+    if (lines === 0 && !mayBeEmpty) throw new UnreadableClearing(1, undefined, "the file has no line that counts");
     const sums = [...totals.values()].map(({ minor, ...sum }): KindTotal => ({ ...sum, totalMinor: `${minor}` }));
     const day = firstDay === noDay ? dayOf(this.#parts.nowMs(), layout.timeZone) : firstDay;
     return { sha256: sha256.digest(), lines, chunks, totals: sums, firstDay: day };

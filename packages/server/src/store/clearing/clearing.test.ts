@@ -108,6 +108,20 @@ test("of a file that cannot be read to its end nothing is stored, not even what 
   expect(await slow.store.chunk(id ?? "", stored.length - 1)).toEqual([]);
 });
 
+test("a file whose COMMIT had no answer has its lines, and is the same file when it comes again", async () => {
+  const broken = instance({
+    claim: async () => undefined,
+    async add(file) {
+      await broken.store.add(file);
+      throw new Error("the connection ended");
+    },
+  });
+  await expect(broken.receive("fourth")).rejects.toThrow("the connection ended");
+  const id = await instance({ claim: async () => undefined }).receive("fourth");
+  expect(await broken.store.chunk(id, 0)).toHaveLength(500);
+  await connections.pool.query("DELETE FROM clearing_files");
+});
+
 test("a line that is recorded again matches its transaction once, and no other line matches it", async () => {
   const { store } = instance();
   const [one, file, another] = [{ partnerId: newId<"partner">(), id: newId<"transaction">() }, newId(), newId()];
