@@ -386,8 +386,9 @@ export const settings = {
     ),
     ledgerDays: setting("PAYBELL_LEDGER_DAYS", days(8, 36_500), 400).means(
       "How long transactions, their batches, and the reqIds that make a command idempotent are kept. A transaction " +
-        "that is in flight, in doubt or in an open batch, or whose notification is pending or parked, is kept " +
-        "whatever its age, and so is its chain.",
+        "that is in flight, in doubt or in an open batch, whose notification is pending or parked, or that an open " +
+        "exception of clearing is about, is kept whatever its age, and so is its chain. A Reversal keeps it for as long " +
+        "from its end.",
     ),
   }),
   ...section("Alerts and events", {

@@ -78,10 +78,11 @@ test("what is done with one file, or old, leaves other files and exceptions as t
   const stateOf = async (id: string) => (await store.file(id))?.state;
   expect([await stateOf(ended), await stateOf(other)]).toEqual(["done", "matching"]);
   const { rows } = await connections.pool.query<{ id: string }>(
-    `INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, file_id, differences, created_at)
-     SELECT $1, gen_random_uuid(), 'fee', state, 'one', $2, '[]', now() - made * interval '1 day'
-     FROM unnest(ARRAY['kept', 'resolved', 'open', 'waiting', 'kept', 'resolved'], ARRAY[2, 2, 2, 2, 0, 0])
-       AS e (state, made)
+    `INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, file_id, differences, created_at, resolved_at)
+     SELECT $1, gen_random_uuid(), 'fee', state, 'one', $2, '[]', now() - made * interval '1 day',
+       now() - ended * interval '1 day'
+     FROM unnest(ARRAY['kept', 'resolved', 'open', 'waiting', 'kept', 'resolved', 'resolved'], ARRAY[2, 3, 2, 2, 0, 0, 2],
+       ARRAY[NULL, 2, NULL, NULL, NULL, 0, 0]) AS e (state, made, ended)
      RETURNING id`,
     [nilId, ended],
   );

@@ -226,5 +226,5 @@ export const dropOldOfHome = [
   `DELETE FROM clearing_matches m WHERE NOT EXISTS (
      SELECT FROM clearing_books b WHERE b.partner_id = m.partner_id AND b.transaction_id = m.transaction_id)
      AND $1::timestamptz IS NOT NULL`,
-  "DELETE FROM clearing_entries WHERE state IN ('resolved', 'kept') AND created_at < $1",
+  "DELETE FROM clearing_entries WHERE state IN ('resolved', 'kept') AND coalesce(resolved_at, created_at) < $1",
 ].map((text) => planned(text));

@@ -136,6 +136,25 @@ describe("the ledger's retention", () => {
     expect(await left()).toEqual([kept]);
   });
 
+  const reversal = (column: string) => `
+    INSERT INTO reversals (partner_id, transaction_id, tid, state, ${column})
+    SELECT $1, t.id, 'T1', 'DONE', now() - age * interval '1 day' FROM (VALUES ($2::uuid, 399), ($3, 401)) AS t (id, age)`;
+  test.each([
+    ["whose Reversal was done since, as the statement of that day says", reversal("ended_at")],
+    ["that an operator let stand since, as the statement of that day says", reversal("stood_at")],
+    [
+      "that a chargeback still asks about",
+      `INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, transaction_id, file_id, differences)
+       SELECT $1, gen_random_uuid(), 'chargeback', state, '', t.id, gen_random_uuid(), '[]'
+       FROM (VALUES ($2::uuid, 'open'), ($3, 'resolved')) AS t (id, state)`,
+    ],
+  ])("keeps a transaction %s", async (_, others) => {
+    const [kept, goes] = [await made(450), await made(450)];
+    await query(others, [partnerId, kept, goes]);
+    await retention().run();
+    expect(await left()).toEqual([kept]);
+  });
+
   test("keeps the transactions of an open batch until it is closed; the batch goes with its last one", async () => {
     const [open, closed] = [newId(), newId()];
     await query("INSERT INTO terminals (partner_id, tid, mid, batch_id) VALUES ($1, 'T1', 'M1', $2)", [

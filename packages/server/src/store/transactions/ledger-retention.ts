@@ -65,7 +65,8 @@ const families = prepared<{ of: TransactionId; id: TransactionId }>(`
         SELECT c.id, c.original_id FROM transactions c WHERE c.partner_id = $1 AND c.original_id = f.id) n)
     SELECT of, id FROM family`);
 
-// A command locks its original first: locked rows stay, and rows changed meanwhile are checked again.
+// A command locks its original first: locked rows stay, and rows changed meanwhile are checked again. A Reversal that ended
+// since is a line of the statement of that day.
 const lockOver = prepared<{ id: TransactionId }>(`
   SELECT t.id FROM transactions t
   WHERE t.partner_id = $1 AND t.id = ANY($2::uuid[]) AND t.created_at < $3
@@ -74,6 +75,10 @@ const lockOver = prepared<{ id: TransactionId }>(`
     AND NOT EXISTS (SELECT FROM pending p WHERE p.partner_id = $1 AND p.id = t.notification_id)
     AND NOT EXISTS (SELECT FROM parked p WHERE p.partner_id = $1 AND p.id = t.notification_id)
     AND NOT EXISTS (SELECT FROM terminals r WHERE r.partner_id = $1 AND r.tid = t.tid AND r.batch_id = t.batch_id)
+    AND NOT EXISTS (SELECT FROM reversals v WHERE v.partner_id = $1 AND v.transaction_id = t.id
+      AND greatest(v.ended_at, v.stood_at) >= $3)
+    AND NOT EXISTS (SELECT FROM clearing_entries e
+      WHERE e.transaction_id = t.id AND e.partner_id = $1 AND e.state = 'open')
   ORDER BY t.id
   FOR UPDATE OF t SKIP LOCKED`);
 
@@ -95,8 +100,8 @@ const dropBatches = prepared<{ gone: number; scanned: number; last: string | nul
 
 /**
  * Deletes ledger rows past their retention, in small transactions: a transaction with its whole chain and their
- * Reversals, and a batch once it is empty. Transactions in flight, in doubt, pending, parked or in an open batch stay,
- * together with their chain.
+ * Reversals, and a batch once it is empty. Transactions in flight, in doubt, pending, parked, in an open batch or with an open
+ * exception of clearing stay, together with their chain.
  */
 export class LedgerRetention {
   readonly #options: LedgerRetentionOptions;
