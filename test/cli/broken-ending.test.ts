@@ -110,3 +110,38 @@ test("a signal to the process that was started reaches the command", async () =>
   started.kill("SIGINT");
   expect(await once(started, "exit")).toEqual([130, null]);
 });
+
+test("output that does not reach its file whole is a failure, and a file of --out is not begun for good", async () => {
+  const service = createServer(({ url = "", headers: { accept = "" } }, response) => {
+    const text = `${"x".repeat(99_999)}\n`;
+    const isJson = url.startsWith("/v1/statements") && !accept.includes("csv");
+    response.end(isJson ? JSON.stringify({ lines: [], totals: [], isComplete: true, text }) : text);
+  });
+  await once(service.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(async () => void (await once(service.close(), "close")));
+  const env = {
+    PATH: process.env["PATH"],
+    PAYBELL_URL: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
+    PAYBELL_OPERATOR_TOKEN: "pbo_token",
+    PAYBELL_API_KEY: "pb_key",
+  };
+  /** With files of at most a few kilobytes, as on a disk that gets full in the middle of a write. */
+  async function run(args: readonly string[]) {
+    const bin = join(import.meta.dirname, "../../packages/cli/bin/paybell.js");
+    const limited = 'ulimit -f 8; exec "$@" > output';
+    const words = ["-c", limited, "sh", process.execPath, "--conditions=paybell-source", bin, ...args];
+    const started = spawn("sh", words, { env, cwd: line.folder, stdio: ["ignore", "inherit", "pipe"] });
+    let stderr = "";
+    started.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    const [code] = await once(started, "close");
+    return [code, stderr];
+  }
+  const day = ["statement", "day", "2026-11-21"];
+  for (const form of ["--csv", "--json"])
+    expect(await run([...day, form])).toEqual([4, expect.stringContaining("the output cannot be written: EFBIG.")]);
+  const [code, stderr] = await run([...history, "large.jsonl"]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining("paybell: large.jsonl cannot be written: EFBIG.")]);
+  expect(existsSync(pathOf("large.jsonl.partial"))).toBe(false);
+});

@@ -1,4 +1,6 @@
+import { fstatSync, writeSync } from "node:fs";
 import { run } from "./program.ts";
+import { flushed } from "./shell/output.ts";
 
 /**
  * The command `paybell`: the only file that touches the process.
@@ -20,6 +22,8 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 // The reader of our output may end first, as in `paybell … | head`.
 process.stdout.on("error", () => interruption.abort("SIGPIPE"));
 process.stderr.on("error", () => undefined);
+// Node's own stream of a file takes the part for which a full disk had room for all of it.
+if (isFile(process.stdout.fd)) process.stdout._write = writeWhole;
 
 async function main(): Promise<void> {
   process.exitCode = await run(process.argv.slice(2), {
@@ -38,11 +42,22 @@ async function main(): Promise<void> {
   process.exit();
 }
 
-/**
- * Resolves when everything is written. A broken stream may never emit it: then nothing is left to do, and Node exits.
- */
-function flushed(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => stream.write("", () => resolve()));
+function isFile(fd: number): boolean {
+  try {
+    return fstatSync(fd).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function writeWhole(bytes: Buffer, _: BufferEncoding, done: (error?: Error) => void): void {
+  let failure: Error | undefined;
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(process.stdout.fd, bytes, at);
+  } catch (error) {
+    failure = error as Error;
+  }
+  done(failure);
 }
 
 // Not awaited: a promise that never settles must not count as a failure.

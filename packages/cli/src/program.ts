@@ -28,7 +28,7 @@ import {
   verifyCommand,
 } from "./service/service.ts";
 import { type AnyCommand, codeLines } from "./shell/command.ts";
-import type { CommandContext, HostEnvironment } from "./shell/context.ts";
+import type { CommandContext, HostEnvironment, Output } from "./shell/context.ts";
 import {
   type ExitCode,
   exitCodeMeanings,
@@ -39,6 +39,7 @@ import {
   failureText,
   withNext,
 } from "./shell/failure.ts";
+import { flushed } from "./shell/output.ts";
 import { statusCommand } from "./status/status.ts";
 import { topCommand } from "./status/top.ts";
 import { triggerCommand } from "./trigger.ts";
@@ -126,8 +127,15 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
   };
   const isJson = args.includes("--json");
   const root = program({ ...machine, conclude }, !isJson);
+  let unwritten: Failure | undefined;
+  const onUnwritten = (error?: NodeJS.ErrnoException | null) => {
+    unwritten ??= unwrittenOutput(machine.stdout, error);
+  };
+  machine.stdout.on("error", onUnwritten);
   try {
     await root.parseAsync(args, { from: "user" });
+    onUnwritten(await flushed(machine.stdout));
+    if (unwritten !== undefined) throw unwritten;
     return code;
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -135,7 +143,7 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
       // Without --json commander has printed it already.
       if (!isJson) return exitCodes.usage;
     }
-    const thrown = error instanceof CommanderError ? wrongUsage(error) : failureOf(error);
+    const thrown = unwritten ?? (error instanceof CommanderError ? wrongUsage(error) : failureOf(error));
     const failure = withNext(thrown, pathIn(root, args));
     // After Ctrl-C the user needs no message.
     if (failure.exitCode === exitCodes.interrupted) return failure.exitCode;
@@ -143,6 +151,16 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
     machine.stderr.write(`${text}\n`);
     return failure.exitCode;
   }
+}
+
+/** What is asked for is lost, unless nobody reads it any more, as in `paybell … | head`, or at a closed terminal. */
+function unwrittenOutput({ isTTY }: Output, error?: NodeJS.ErrnoException | null): Failure | undefined {
+  if (!error || error.code === "EPIPE" || isTTY === true) return undefined;
+  return new Failure(`the output cannot be written: ${error.code ?? error.message}.`, {
+    code: "unwritable",
+    exitCode: exitCodes.internal,
+    remedy: "What it was asked to do may be done: look before you repeat it.",
+  });
 }
 
 function wrongUsage({ message }: CommanderError): Failure {

@@ -8,7 +8,7 @@ export const exitCodes = {
   usage: 2,
   /** The service refused, or could not be reached. */
   service: 3,
-  /** A mistake of this program. */
+  /** A mistake of this program, or what it has to say could not be written. */
   internal: 4,
   /** Ctrl-C, before it was done. */
   interrupted: 130,
@@ -21,7 +21,7 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   1: "a bad result",
   2: "wrong usage or configuration; nothing was done",
   3: "the service refused, or could not be reached",
-  4: "a bug in this program",
+  4: "a bug in this program, or its output could not be written",
   130: "interrupted by Ctrl-C",
 };
 

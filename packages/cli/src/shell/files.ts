@@ -129,15 +129,18 @@ export async function streamToPrivateFile(
   const draft = `${place}.partial`;
   const file = await create(draft, `${path}.partial`);
   const remove = removing(draft, signal);
+  const refuse = (error: unknown) => {
+    throw unwritable(path, error);
+  };
   try {
     let lines = 0;
     for await (const bytes of await open()) {
       for (const byte of bytes) if (byte === newline) lines += 1;
-      await file.writeFile(bytes);
+      await file.writeFile(bytes).catch(refuse);
     }
-    await file.sync();
+    await file.sync().catch(refuse);
     await file.close();
-    await rename(draft, place);
+    await rename(draft, place).catch(refuse);
     await syncFolderOf(place);
     return lines;
   } catch (error) {
