@@ -165,6 +165,11 @@ test.each([
     "a Reversal is under way",
     "INSERT INTO reversals (partner_id, transaction_id, tid) VALUES ($1, gen_random_uuid(), $2)",
   ],
+  [
+    "an operator may let something in its batch stand",
+    `INSERT INTO reversals (partner_id, transaction_id, tid, state)
+     SELECT partner_id, id, tid, 'PARKED' FROM transactions WHERE partner_id = $1 AND tid = $2`,
+  ],
   ["a PreAuth can be completed", insertTransaction("'PREAUTH', 'SUCCESS'", "NULL")],
 ])("a terminal keeps its mid and acquirer, and is not released, while %s", async (_, begin) => {
   const partnerId = await insertPartner(connections.pool);

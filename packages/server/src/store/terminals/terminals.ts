@@ -196,8 +196,9 @@ const upsert = `
 // command that began meanwhile.
 const lockTerminal = planned("SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR UPDATE");
 
-// A terminal is busy if a transaction of its batch counts or is in flight, or a PreAuth can still be completed; or if its
-// next Settlement has a batch to report that was settled late. Nothing begins on it while its row is locked.
+// A terminal is busy if a transaction of its batch counts, may come to count, or is in flight, or a PreAuth can still be
+// completed; or if its next Settlement has a batch to report that was settled late. Nothing begins on it while its row is
+// locked.
 const terminalState = planned<Terminal & { readonly is_busy: boolean }>(`
   SELECT ${shown}, r.batch_closing OR r.late_settlement IS NOT NULL
       OR EXISTS (SELECT FROM transactions t
@@ -206,6 +207,8 @@ const terminalState = planned<Terminal & { readonly is_busy: boolean }>(`
         WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.state = 'INIT')
       OR EXISTS (SELECT FROM reversals v
         WHERE v.partner_id = r.partner_id AND v.tid = r.tid AND v.state = 'PENDING')
+      OR EXISTS (SELECT FROM reversals v JOIN transactions t ON t.partner_id = v.partner_id AND t.id = v.transaction_id
+        WHERE v.partner_id = r.partner_id AND v.state = 'PARKED' AND t.batch_id = r.batch_id)
       OR EXISTS (SELECT FROM transactions t
         WHERE t.partner_id = r.partner_id AND t.tid = r.tid AND t.command = 'PREAUTH' AND ${isStanding}
           AND t.successor_id IS NULL
