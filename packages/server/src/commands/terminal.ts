@@ -29,7 +29,7 @@ export interface TerminalState {
 }
 
 export interface TerminalAsks {
-  /** Null for a follow-up: its original's mid counts, whatever the terminal's is by now. */
+  /** For a Refund or PreAuth-Complete its original's. Null for a Void, for which the terminal's does not count. */
   readonly mid: string | null;
   /** The original's acquirer, for a follow-up that enters a batch: that acquirer counts the batch. Otherwise absent. */
   readonly acquirer?: string | undefined;
@@ -46,7 +46,9 @@ export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Re
   if (asks.mid !== null && asks.mid !== terminal.mid) {
     return {
       code: "terminal_mid_mismatch",
-      message: "The terminal is known under another mid: send that one, or have the operator change the terminal.",
+      message:
+        "The terminal is known under another mid: send that one, name a terminal (tid) of the original's mid, or have " +
+        "the operator change the terminal.",
     };
   }
   if (asks.acquirer !== undefined && asks.acquirer !== terminal.acquirer) {

@@ -121,8 +121,8 @@ function followUpProcedure(request: FollowUpRequest, context: ProcedureContext):
     refusal: (terminal, state) =>
       refusalBy(original, state, { command, amountMinor, context }) ??
       onTerminal({
-        // Another terminal must belong to the same merchant.
-        mid: isElsewhere ? mid : null,
+        // What enters a terminal's batch is settled under the terminal's mid, which may have changed since.
+        mid: command === "VOID" ? null : mid,
         acquirer: voidsPreAuth ? undefined : original?.acquirer,
         entersBatchWith: command === "VOID" ? null : currency,
         money: true,

@@ -107,6 +107,20 @@ describe("a terminal's acquirer", () => {
     expect(asked.second).toEqual(["REFUND"]);
   });
 
+  test("gives no Refund of what another merchant charged: a terminal of that one does", async () => {
+    await put("second");
+    const sale = await instance.ended(partner, till.sale());
+    await instance.ended(partner, till.settlement());
+    const moved = completeTerminal(till.tid, { mid: "M00000000000002", acquirer: "second" });
+    await terminals.upsert(partner.id, moved, preAuthDays);
+    const refused = instance.run(partner, till.refund(sale, "1"));
+    await expect(refused).rejects.toMatchObject({ status: 409, code: "terminal_mid_mismatch" });
+    const other = new LedgerTill();
+    await put("second", other);
+    const refund = { ...till.refund(sale, "1"), tid: other.tid };
+    expect(await instance.ended(partner, refund)).toMatchObject({ state: "SUCCESS" });
+  });
+
   test("is asked for the Reversal of what another instance left in doubt", async () => {
     const gone = await started();
     await put("second");
