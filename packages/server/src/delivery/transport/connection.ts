@@ -26,7 +26,7 @@ export class Connection {
   readonly head = new ResponseHead();
   /** The address connected to, or last connected to; null also if a proxy looked it up. */
   address: string | null = null;
-  /** Called when a new socket is ready, before the request is written to it. */
+  /** Called before it connects, and again before the first byte of a request. */
   mayWrite: () => boolean = () => true;
   /** Responses received over the current socket. */
   answers = 0;
@@ -35,14 +35,13 @@ export class Connection {
   constructor(origin: string, rules: ConnectRules, lastSession: LastSession) {
     this.client = new Client(origin, {
       connect: (target, callback) => {
+        if (!this.mayWrite()) return callback(new WriteForbidden(), null);
         const connecting = connect(targetOf(target), rules, lastSession);
         this.#connecting = connecting;
         connecting.connected.then(
           ({ socket, address }) => {
             this.#took(socket, address);
-            if (this.mayWrite()) return callback(null, socket);
-            socket.destroy();
-            callback(new WriteForbidden(), null);
+            callback(null, socket);
           },
           (failure: Error) => callback(failure, null),
         );
@@ -261,7 +260,12 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     this.#failed = failed;
   }
 
-  onRequestStart(): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // A socket that was used before gets its request a turn of the event loop later, in which the process may stall.
+    if (!this.#connection.mayWrite()) {
+      controller.abort(new WriteForbidden());
+      return;
+    }
     this.sent = true;
     this.#connection.head.begin();
     this.reused = this.#connection.answers > 0;

@@ -178,6 +178,19 @@ describe("a response", () => {
     expect((await result).httpStatus).toBe(200);
   });
 
+  test("that came while the process stood still is read before the attempt's time counts", async () => {
+    const [setRealTimeout, deadlineMs] = [setTimeout, 600_000];
+    const peer = await tlsPeer(certificate, (socket) => {
+      socket.write(answer("200 OK"), () => {
+        // The next thing that the event loop does, before it reads anything, is to end what is over.
+        setRealTimeout(() => vi.advanceTimersByTime(deadlineMs), 1);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+      });
+    });
+    stopTime();
+    expect((await postAnswered(peer.port, { deadlineMs })).httpStatus).toBe(200);
+  });
+
   test("that breaks off in its body counts by its status line", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.end("HTTP/1.1 500 Oh\r\ncontent-length: 1000\r\n\r\nbroken");
@@ -586,6 +599,18 @@ describe("a sender that may no longer write", () => {
     expect(await post(peer.port, { transport, mayWrite: () => false })).toEqual({ notWritten: true });
     await postAnswered(peer.port, { transport });
     expect(peer.bytes).toBe(2 * before);
+  });
+
+  test("writes no byte to a reused connection if its lease ended before the request's turn", async () => {
+    const peer = await tlsPeer(certificate, (socket) => socket.write(answer("204 No Content")));
+    const transport = makeTransport();
+    await postAnswered(peer.port, { transport });
+    const before = peer.bytes;
+    let isHeld = true;
+    const result = post(peer.port, { transport, mayWrite: () => isHeld });
+    isHeld = false;
+    expect(await result).toEqual({ notWritten: true });
+    expect(peer.bytes).toBe(before);
   });
 
   test("repeats nothing on a new connection, and what was written before is an attempt", async () => {

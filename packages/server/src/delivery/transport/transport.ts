@@ -156,12 +156,14 @@ export class Transport {
       let connection: Connection;
       let exchange: HttpExchange;
       let written: Error | undefined;
+      let isOver = false;
       const abort = () => {
         end({ reason: "reset", detail: "The service has stopped.", address: connection.address });
         pool.drop(connection);
       };
       this.#inFlight.add(abort);
       const end = (result: PostResult) => {
+        isOver = true;
         this.#inFlight.delete(abort);
         clearTimeout(timer);
         resolve(result);
@@ -195,12 +197,13 @@ export class Transport {
         connection = over;
         connection.mayWrite = mayWrite;
         exchange = new HttpExchange(over, answered, failed);
-        if (mayWrite()) over.client.dispatch(request, exchange);
-        else failed(new WriteForbidden());
+        over.client.dispatch(request, exchange);
       };
-      const timer = setTimeout(() => {
-        if (!exchange.endAtDeadline()) fail(deadlineFailure(exchange, deadlineMs));
-      }, deadlineMs);
+      const deadline = () => {
+        if (!isOver && !exchange.endAtDeadline()) fail(deadlineFailure(exchange, deadlineMs));
+      };
+      // What arrived while the process stood still is read first.
+      const timer = setTimeout(() => setImmediate(deadline), deadlineMs);
       send(this.#acquire(pool));
     });
   }
