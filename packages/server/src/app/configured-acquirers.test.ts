@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../../../test/support/database.ts";
+import { createDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { profile } from "../acquirer/iso8583/example-profile.fixture.ts";
 import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
@@ -108,6 +108,31 @@ test("a MAC key that came over the link is used until another one is registered,
     await others.keep(next);
     await keys.putBack();
     expect(await others.read()).toEqual(next);
+  });
+});
+
+test("a MAC key that could not be put back while the database was away is put back before any link reads it", async () => {
+  vi.useRealTimers();
+  const database = await createDatabase();
+  onTestFinished(() => database.drop());
+  const rename = (from: string, to: string) =>
+    withAdmin(database.url, (client) => client.query(`ALTER TABLE ${from} RENAME TO ${to}`));
+  await withAcquirerLinks(database.serviceUrl, MasterKey.generate(), async ({ withShared }) => {
+    const [one, came, next] = [1, 2, 3].map((byte) => Buffer.alloc(16, byte)) as [Buffer, Buffer, Buffer];
+    const keysOf = () => withShared("bank", { macKey: one } as HostOptions).macKeyStore as MacKeyStore;
+    const [keys, others] = [keysOf(), keysOf()];
+    const notPutBack = async (key: Buffer) => {
+      await keys.keep(key);
+      await rename("sealed_values", "away");
+      await expect(keys.putBack()).rejects.toThrow("sealed_values");
+      await rename("away", "sealed_values");
+    };
+    await notPutBack(came);
+    expect([await keys.read(), await others.read()]).toEqual([one, one]);
+    await notPutBack(came);
+    await keys.keep(next);
+    await keys.putBack();
+    expect(await others.read()).toEqual(one);
   });
 });
 

@@ -255,18 +255,29 @@ function macKeyStore(
   let before: Buffer | undefined;
   // Sealed, each is unlike every other: the same key of another instance is not put back.
   let written: Buffer = Buffer.alloc(0);
+  /** What could not be put back yet: links end when the lease does, and this stays. */
+  let unused: Buffer | undefined;
+  const putBack = async () => {
+    const taken = unused;
+    if (taken === undefined) return;
+    await store.replaceMacKey(name, sealedAs, taken, before ?? seal(registered));
+    if (unused === taken) unused = undefined;
+  };
   return {
     async read() {
+      await putBack();
       const sealed = await store.readMacKey(sealedAs);
       return sealed && masterKey.openNamed(sealed, sealedAs);
     },
     async keep(key) {
+      await putBack();
       written = seal(key);
       do before = await store.readMacKey(sealedAs);
       while (!(await store.replaceMacKey(name, sealedAs, before, written)));
     },
     async putBack() {
-      await store.replaceMacKey(name, sealedAs, written, before ?? seal(registered));
+      unused = written;
+      await putBack();
     },
   };
 }

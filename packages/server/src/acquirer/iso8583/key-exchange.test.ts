@@ -206,13 +206,6 @@ test("a key that is not taken up stays out of use, although a connection that be
 });
 
 const away = () => Promise.reject(new Error("the database is away"));
-const awayOnce = (kept: KeptKey) => {
-  const { putBack } = kept;
-  kept.putBack = () => {
-    kept.putBack = putBack;
-    return away();
-  };
-};
 
 test.each<[string, Buffer | undefined, (kept: KeptKey) => unknown, Buffer]>([
   ["by the registered one, if none was stored", undefined, () => undefined, registered],
@@ -225,7 +218,6 @@ test.each<[string, Buffer | undefined, (kept: KeptKey) => unknown, Buffer]>([
     second,
   ],
   ["by the one before, if it is not known whether this one was stored", third, away, third],
-  ["by the one before, although that cannot be stored at once", third, awayOnce, third],
 ])("a key that the host does not use is replaced %s", async (_, before, meanwhile, after) => {
   const kept = new KeptKey(before && { key: before });
   kept.onKept = async () => void (await meanwhile(kept));

@@ -7,11 +7,14 @@ import type { KeyExchangeProfile } from "./profile/schema.ts";
 
 /** The store of a key that came over the link, for the next start and for other instances. */
 export interface MacKeyStore {
-  /** Undefined: none has come since the key was registered. */
+  /** Undefined: none has come since the key was registered. What could not be put back is put back first. */
   read(): Promise<Buffer | undefined>;
   /** Durable, and announced to all instances, when it resolves. */
   keep(key: Buffer): Promise<void>;
-  /** Replaces what was kept last by the key before it, unless that was replaced already, or never kept. */
+  /**
+   * Replaces what was kept last by the key before it, unless that was replaced already, or never kept. If that fails, it is
+   * repeated before anything is read or kept.
+   */
   putBack(): Promise<void>;
 }
 
@@ -36,8 +39,6 @@ export class KeyExchange {
   #refused = "";
   /** Ends with the last take: what is read before is older, or not yet approved. */
   #taking: Promise<void> = Promise.resolve();
-  /** The key that was kept last, or may have been, is not used by the host. */
-  #isUnused = false;
   /** The end of each request for a key, the one under way first. */
   readonly #asking: Promise<void>[] = [];
 
@@ -101,11 +102,7 @@ export class KeyExchange {
    * @throws IsoFormatError if the message has none; RangeError if it cannot be decrypted
    */
   take(message: IsoMessage, approve?: () => boolean): Promise<void> {
-    return this.#inTurn(() => this.#take(message, approve));
-  }
-
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#taking.then(work);
+    const done = this.#taking.then(() => this.#take(message, approve));
     this.#taking = done.catch(() => undefined);
     return done;
   }
@@ -116,30 +113,19 @@ export class KeyExchange {
     if (encrypted === "") throw new IsoFormatError("the message contains no key");
     const checkValue = profile.checkValue && partOf(message, profile.checkValue);
     const key = opener.open(Buffer.from(encrypted, "hex"), checkValue);
-    await this.#putBack();
-    this.#isUnused = approve !== undefined;
     try {
       await kept?.keep(key);
       if (approve?.() === false) throw new Error("its connection ended before it was answered");
-      this.#isUnused = false;
     } catch (error) {
-      // If that fails, too, it is repeated before anything is read.
-      await this.#putBack().catch(() => undefined);
+      if (approve !== undefined) await kept?.putBack().catch(() => undefined);
       throw error;
     }
     keys.replace(key);
     this.#taken("came");
   }
 
-  async #putBack(): Promise<void> {
-    if (!this.#isUnused) return;
-    await this.#parts.kept?.putBack();
-    this.#isUnused = false;
-  }
-
   /** What is stored, once no key is being taken up. */
   async #read(kept: MacKeyStore): Promise<Buffer | undefined> {
-    if (this.#isUnused) await this.#inTurn(() => this.#putBack());
     for (;;) {
       const taking = this.#taking;
       await taking;
