@@ -132,7 +132,7 @@ test("a line that is recorded again matches its transaction once, and no other l
   expect([await record(file, 3), await record(another, 2)]).toMatchObject([[{ line: 3 }], [{ line: 2 }]]);
 });
 
-test("a line that waited counts as matched once, also if two instances find its transaction at the same time", async () => {
+test("a line that waited counts as matched once, also if two instances find it, or one could not count it", async () => {
   const { store } = instance();
   const [id, sha256] = [newId(), Buffer.from("waited")];
   const file = { id, acquirer: "bank", sha256, name: "a.csv", lines: 1, chunks: 1, totals: [], firstDay: "2025-11-01" };
@@ -143,6 +143,7 @@ test("a line that waited counts as matched once, also if two instances find its 
   await store.record("bank", id, { matched: [], entries: [{ ...waiting, ...about }] });
   const [entry] = await store.waiting("bank", undefined, 10);
   if (entry === undefined) throw new Error("It does not wait.");
+  await expect(store.endWaiting({ ...entry, fileId: "none" }, 1)).rejects.toThrow("uuid");
   await Promise.all([store.endWaiting(entry, 1), store.endWaiting(entry, 1)]);
   expect(await store.file(id)).toMatchObject({ matched: 1, waiting: 0 });
   await connections.pool.query("DELETE FROM clearing_files");

@@ -198,10 +198,15 @@ export function postgresClearing(
 
     /** Another instance may have found its transaction too: the one that ends it first counts it. */
     async endWaiting({ id, fileId }, matched) {
-      const text = "DELETE FROM clearing_entries WHERE partner_id = $1 AND id = $2";
-      const { rowCount } = await homes.of(serviceId).pool.query(text, [serviceId, id]);
-      if (rowCount === 0 || matched === 0) return;
-      await pool.query("UPDATE clearing_files SET matched = matched + $2 WHERE id = $1", [fileId, matched]);
+      const home = homes.of(serviceId);
+      await inTransaction(home.pool, async (client) => {
+        const text = "DELETE FROM clearing_entries WHERE partner_id = $1 AND id = $2";
+        const { rowCount } = await client.query(text, [serviceId, id]);
+        if (rowCount === 0 || matched === 0) return;
+        // With Citus files are at the coordinator, and it still waits if it could not be counted there.
+        const files = home.pool === pool ? client : pool;
+        await files.query("UPDATE clearing_files SET matched = matched + $2 WHERE id = $1", [fileId, matched]);
+      });
     },
 
     async openWaiting(acquirer, entries) {
