@@ -132,7 +132,12 @@ test.each([
   expect(await stands()).toMatchObject(otherCurrency);
   const { body: settled } = await partner.run({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid: body["mid"] });
   expect(settled).toMatchObject({ status: "SUCCESS", saleQuantity: "1" });
+  const shown = () => get(`settlements/${String(settled["id"])}`);
+  const sent = await shown();
+  expect(sent).toMatchObject({ state: "settled", currency: "USD", totals: { saleQuantity: 1, refundTotalMinor: "0" } });
   expect(await stands()).toMatchObject({ status: 200, body: { state: "STANDS" } });
+  // What was sent stays, whatever is decided about its batch afterwards.
+  expect(await shown()).toEqual(sent);
 });
 
 test.each([

@@ -136,10 +136,11 @@ export class MoneyOperations {
     const { store, settlements } = this.#parts;
     const stored = await store.settlement(id);
     if (stored === undefined) throw new ServiceError("not_found");
-    const { partnerId, batchId } = stored;
+    const { partnerId, batchId, closed } = stored;
     const events = await store.search("events", { partner: partnerId, subject: id, limit: eventsRead });
     const details = events.map(({ detail }) => detail as Readonly<Record<string, unknown>>);
-    return settlementDetail(stored, details, batchId === null ? null : await settlements.totals(partnerId, batchId));
+    const isRunning = batchId !== null && closed === null;
+    return settlementDetail(stored, details, isRunning ? await settlements.totals(partnerId, batchId) : closed);
   }
 
   /**
@@ -262,6 +263,8 @@ export interface StoredSettlement {
   readonly state: "INIT" | "SUCCESS" | "ERROR";
   /** The batch that it closes, or has closed; null if it was refused, or reported by a switch. */
   readonly batchId: string | null;
+  /** The totals with which the batch was closed: what is decided about its transactions afterwards changes none. */
+  readonly closed: (ShownTotals & { readonly currency: string }) | null;
   /** Null once it has ended. */
   readonly step: "waiting" | "sending" | "uploading" | null;
   readonly facts: {
@@ -306,9 +309,9 @@ const figures: readonly Figure[] = [
  * @param counted the totals of its batch by the ledger, if it has one
  */
 function settlementDetail(
-  { facts, step, ...stored }: StoredSettlement,
+  { facts, step, closed: _, ...stored }: StoredSettlement,
   details: readonly Readonly<Record<string, unknown>>[],
-  counted: BatchTotals | null,
+  counted: BatchTotals | StoredSettlement["closed"],
 ): SettlementDetail {
   const newest = (name: string) => details.find((detail) => detail[name] !== undefined)?.[name];
   const theirs = newest("acquirerFigures");

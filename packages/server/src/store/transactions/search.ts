@@ -167,7 +167,11 @@ const settlement = `
     x.notification_id AS "notificationId", coalesce(s.batch_id, b.id) AS "batchId", s.step,
     s.is_uploaded AS "isUploaded", s.tries, s.due_at AS "dueAt",
     CASE WHEN l.late_settlement ->> 'state' = 'entered' THEN 'in_doubt' ELSE l.late_settlement ->> 'state' END
-      AS "acceptedLate"
+      AS "acceptedLate",
+    CASE WHEN b.id IS NOT NULL THEN json_build_object('currency', coalesce(b.currency, ''),
+      'saleQuantity', b.sale_quantity, 'saleTotalMinor', b.sale_total_minor::text,
+      'voidQuantity', b.void_quantity, 'voidTotalMinor', b.void_total_minor::text,
+      'refundQuantity', b.refund_quantity, 'refundTotalMinor', b.refund_total_minor::text) END AS closed
   FROM partners p
   JOIN transactions x ON x.partner_id = p.id AND x.id = $1 AND x.command IN ${settlementCommands}
   LEFT JOIN settlements s ON s.partner_id = p.id AND s.id = x.id
