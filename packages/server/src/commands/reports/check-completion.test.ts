@@ -197,6 +197,22 @@ describe("a report", () => {
     expect(saleWith(change)).toEqual(problems);
   });
 
+  test("of amounts in their currency's smallest unit names that, unless they are zero in any", () => {
+    const inMinor = ({ currency: _, ...completion }: CompletionRequest, change: Partial<CompletionRequest> = {}) =>
+      completionProblems({ ...completion, ...change }, { amounts: "minor" }).map(
+        ({ field, code }) => `${field} ${code}`,
+      );
+    const missing = ["currency missing_field"];
+    const totals = { saleTotalAmount: "3000", voidTotalAmount: "1000", totalAmount: "4000" };
+    const unnamed = [inMinor(sale), inMinor(settlement, totals), inMinor(sale, { currency: "" })];
+    expect(unnamed).toEqual([missing, missing, missing]);
+    const none = { saleQuantity: "0", voidQuantity: "0", quantity: "0", settlementList: [] };
+    const zero = { saleTotalAmount: "0", voidTotalAmount: "0", totalAmount: "0" };
+    expect([inMinor(sale, { amount: "" }), inMinor(settlement, { ...none, ...zero })]).toEqual([[], []]);
+    expect(inMinor(settlement), "a point shows the major unit").toEqual([]);
+    expect(completionProblems(sale, { amounts: "minor" })).toEqual([]);
+  });
+
   test("may be of the amount zero where verified cards are reported so", () => {
     const verified = { ...sale, amount: "0" };
     expect(completionProblems(verified, { ...context, zeroAmounts: "any" })).toEqual([]);

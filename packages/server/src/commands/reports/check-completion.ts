@@ -23,11 +23,12 @@ import {
   textProblem,
 } from "../requests/rules.ts";
 import { type CompletionRequest, completionFields, completionKind, reportedCommands } from "./completion.ts";
+import { isOfUnknownUnit, type ReportFormat } from "./convert-report.ts";
 
 /** A list is checked until this many entries are invalid: that is enough to find the cause. */
 const entryProblemsMax = 100;
 
-interface Judge {
+interface Judge extends Partial<Pick<ReportFormat, "amounts">> {
   /** `any`: a card that was only verified is reported as a success with amount zero. Default `declined`. */
   readonly zeroAmounts?: "declined" | "any";
 }
@@ -136,6 +137,9 @@ function judgeRules(completion: CompletionRequest, kind: IpnKind, context: Judge
   found.add(oneOf("transaction_type", type, tables[kind].transactionTypes));
   found.add(timeRule("transDateTime", completion.transDateTime));
   found.add(timeRule("transaction_time", completion.transaction_time));
+  if (context.amounts === "minor" && isOfUnknownUnit(completion)) {
+    found.add(broken("currency", "missing_field", "is required: this partner's amounts are in its smallest unit"));
+  }
   if (kind === "card") judgeCard(completion, context, found);
   else {
     found.add(currencyRule(completion.currency ?? "", currencyDecimals(completion.currency ?? "")));

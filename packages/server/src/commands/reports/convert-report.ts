@@ -54,6 +54,12 @@ function amountOf(amount: string, currency: Text, { amounts }: ReportFormat): st
   return decimals === 0 ? whole : `${whole}.${fraction.slice(0, decimals)}`;
 }
 
+/** Whether it has an amount in the smallest unit of a currency that it does not name: zero is the same in any. */
+export function isOfUnknownUnit(completion: CompletionRequest): boolean {
+  const isDigits = (amount: string) => minorPattern.test(amount) && /[1-9]/.test(amount);
+  return (completion.currency ?? "") === "" && amounts.some((name) => isDigits(completion[name] ?? ""));
+}
+
 /** Other names of the schemes, in capitals, without spaces and dashes. */
 const otherNames: Readonly<Record<string, string>> = {
   MASTERCARD: "MASTER",
