@@ -542,6 +542,27 @@ describe("notifications", () => {
       expect([ran.code, ran.stdout]).toEqual([0, expect.stringContaining("3 of 3 delivered.\n")]);
       expect(ran.stderr.match(/answered 502/g)).toHaveLength(2);
     });
+
+    test.each([
+      ["the key ends while it is followed", ["--partner", partner.id, "--follow"], ["made", "made", "refused"]],
+      ["one of several partners' fails", [], ["partners", "made", "made", "made", "refused"]],
+    ] as const)("later by its id, also if %s", async (_, args, given) => {
+      const id = crypto.randomUUID();
+      const partners = { items: [{ id: partner.id }, { id: crypto.randomUUID() }], next: null };
+      const answers: (keyof typeof all)[] = [...given];
+      const all = {
+        partners: () => Response.json(partners),
+        made: () => Response.json({ id, matched: 3, redelivered: 3, held: { paused: 0, order: 0 } }),
+        refused: () => Response.json({ code: "unauthorized", title: "x", detail: "x" }, { status: 401 }),
+      };
+      const service: typeof fetch = async () => all[answers.shift() ?? "refused"]();
+      const filter = ["--state", "parked", "--yes"];
+      const ran = await line.run(["notifications", "redeliver", ...filter, ...args], { fetch: service });
+      expect([ran.code, ran.stderr]).toEqual([
+        3,
+        expect.stringContaining(`paybell notifications progress ${id} --follow\n`),
+      ]);
+    });
   });
 
   test.each([

@@ -226,8 +226,8 @@ function exportCommand(context: CommandContext): AnyCommand {
   const made = command("export", {
     summary: "write a day of history to a file: notifications with their attempts",
     description:
-      "Do this before the day is dropped, after PAYBELL_HISTORY_DAYS. Days are in UTC, and are exported once " +
-      "they are over. Card data are masked. JSON lines have the whole content and every attempt; CSV has the fields " +
+      "Do this before the day is dropped, after PAYBELL_HISTORY_DAYS. Days are in UTC, and are exported from a " +
+      "minute after their end on. Card data are masked. JSON lines have the whole content and every attempt; CSV has the fields " +
       "by which people search, and the last attempt. The file gets its name when it is complete.",
     examples: [
       "paybell history export --day 2026-11-21 --out 2026-11-21.jsonl",

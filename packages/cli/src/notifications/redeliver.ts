@@ -154,16 +154,16 @@ async function redeliverMany(
     return { value, lines: [`${matched} ${whose} match. Nothing was changed.`] };
   }
   await confirm(context, options, `${counted(matched, "notification")} ${whose} are sent.`);
+  // At once: what fails, or is interrupted, from now on leaves some of them due.
+  const tell = (begun: string) =>
+    void context.stderr.write(`To ask later: paybell notifications progress ${begun} --follow\n`);
   const { id, redelivered, held } = await showing(context, "redelivering", matched, (onProgress) =>
-    redeliverShares(side, shares, filter, toOf(options), onProgress),
+    redeliverShares(side, shares, filter, toOf(options), onProgress, tell),
   );
   const result = { id, matched, redelivered, held, partners: shares };
   const due = [`${redelivered} ${isOrAre(redelivered)} due now, ${matched} ${whose} matched`, ...heldText(held)];
   const until = untilOf(options);
-  if (id === null || until === "read") {
-    const next = id === null ? [] : [`Until they are delivered: paybell notifications progress ${id} --follow`];
-    return { value: result, lines: [`${due.join("; ")}.`, ...next] };
-  }
+  if (id === null || until === "read") return { value: result, lines: [`${due.join("; ")}.`] };
   const progress = await showing(context, "delivering", redelivered, (onProgress) =>
     redeliveryProgress(context, side, { id, until, isKnown: true }, onProgress),
   );
@@ -266,13 +266,19 @@ export async function countMatching({ api, role }: Redeliverer, filter: BulkFilt
   return shares;
 }
 
-/** One request per partner, to show progress. @param onProgress called with the number requested so far */
+/**
+ * One request per partner, to show progress.
+ *
+ * @param onProgress called with the number requested so far
+ * @param onBegun called with the redelivery's id, once the first are due
+ */
 export async function redeliverShares(
   { api, role }: Redeliverer,
   shares: readonly Share[],
   filter: BulkFilter,
   to: To,
   onProgress: (done: number) => void,
+  onBegun: (id: string) => void = () => undefined,
 ): Promise<Pick<BulkAnswer, "id" | "redelivered" | "held">> {
   let [redelivered, done] = [0, 0];
   let id: string | null = null;
@@ -280,6 +286,7 @@ export async function redeliverShares(
   for (const { matched, ...share } of shares) {
     const body = { filter: { ...filter, ...share }, to, ...(id !== null && { redelivery: id }) };
     const answer: BulkAnswer = await api.post(pathOf(role), body);
+    if (id === null && answer.id !== null) onBegun(answer.id);
     id = answer.id ?? id;
     redelivered += answer.redelivered;
     held.paused += answer.held.paused;
