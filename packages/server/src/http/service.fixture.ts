@@ -216,7 +216,7 @@ export class HttpTestService {
       }),
       endpoints: this.#endpoints(),
       archive: fake({ export: async () => (async function* () {})(), remove: async () => undefined }),
-      history: { keptFromMs: async () => 0, pages: async function* () {} },
+      history: { isWaitedFor: async () => false, keptFromMs: async () => 0, pages: async function* () {} },
       clearing: fake({
         receive: async (acquirer) => Promise.reject(new ServiceError("clearing_unreadable", `of ${acquirer}`)),
         ...{ file: missing, exception: missing, resolve: missing },

@@ -42,6 +42,8 @@ export interface HistorySpan {
 export interface HistoryStore {
   /** History is complete since then: earlier days were dropped. */
   keptFromMs(): Promise<number>;
+  /** Whether a reported Void that waits for its original will have its notification in the span. */
+  isWaitedFor(span: HistorySpan): Promise<boolean>;
   /** In the order of partners, then of ids. */
   pages(span: HistorySpan): AsyncIterable<readonly HistoryRow[]>;
 }
@@ -68,12 +70,17 @@ export async function readDay(
     const message = `day ${day} is not over: a day ends at 00:00 UTC, and is complete from 00:01 on`;
     throw badFields([{ field: "day", code: "invalid_value", message }]);
   }
+  const span = { fromMs, beforeMs, partnerId };
+  if (await store.isWaitedFor(span)) {
+    const message = `day ${day} is not complete: a Void that was reported on it waits for its original, for 10 minutes`;
+    throw badFields([{ field: "day", code: "invalid_value", message }]);
+  }
   const requireKept = async () => {
     if (beforeMs > (await store.keptFromMs())) return;
     throw new ServiceError("not_found", `The history of ${day} was dropped.`);
   };
   async function* pages() {
-    yield* store.pages({ fromMs, beforeMs, partnerId });
+    yield* store.pages(span);
     // It ends with an error then, not as if there were no more.
     await requireKept();
   }

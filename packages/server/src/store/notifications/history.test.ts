@@ -65,6 +65,19 @@ test("a day that is not over, and one that was dropped, are refused and not take
   // What was made just before midnight may not be committed yet.
   const soon = readDay(history, dayText(today - dayMs), today + 59_999);
   await expect(soon).rejects.toMatchObject({ code: "invalid_value" });
+  // A reported Void waits for its original for ten minutes, also over midnight; its notification is of the day before then.
+  const [one, other] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
+  await bench.pool.query(
+    `INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts, notification_id, notify_at)
+     VALUES ($1, $2, 'switch', 'VOID', 'SUCCESS', $2, '{}', $2, now())`,
+    [one.id, idAt(today - 1)],
+  );
+  const soonest = (partnerId?: typeof one.id) => readDay(history, dayText(today - dayMs), today + 60_000, partnerId);
+  for (const of of [undefined, one.id]) await expect(soonest(of)).rejects.toMatchObject({ code: "invalid_value" });
+  await soonest(other.id);
+  await readDay(history, dayText(today - 2 * dayMs), today + 60_000);
+  await bench.pool.query("UPDATE transactions SET notify_at = NULL");
+  await soonest();
   const later = today + dayMs;
   const kept = { ...history, keptFromMs: async () => today };
   await expect(readDay(kept, dayText(today - dayMs), later)).rejects.toMatchObject({ code: "not_found" });

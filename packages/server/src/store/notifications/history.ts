@@ -25,6 +25,13 @@ const page = planned<HistoryRow>(`
   WHERE n.id >= $1 AND n.id < $2 AND (n.partner_id, n.id) > ($3, $4) AND ($5::uuid IS NULL OR n.partner_id = $5)
   ORDER BY n.partner_id, n.id LIMIT ${pageRows}`);
 
+// Few wait at any time: their index has only them.
+const waits = planned(`
+  SELECT FROM transactions t
+  WHERE t.notify_at IS NOT NULL AND t.notification_id >= $1 AND t.notification_id < $2
+    AND ($3::uuid IS NULL OR t.partner_id = $3)
+  LIMIT 1`);
+
 /** Reads notifications with their attempts, by partner and id. */
 export function postgresHistory(homes: Homes): HistoryStore {
   return {
@@ -35,6 +42,12 @@ export function postgresHistory(homes: Homes): HistoryStore {
       return Math.max(...kept.map(({ kept_from: keptFrom }) => keptFrom.getTime()));
     },
 
+    async isWaitedFor(span) {
+      const values = [...idsOf(span), span.partnerId ?? null];
+      const found = await homes.gather(async ({ pool }) => [await waits.run(pool, values)]);
+      return found.some((rows) => rows > 0);
+    },
+
     async *pages(span) {
       const { partnerId } = span;
       const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];
@@ -43,8 +56,12 @@ export function postgresHistory(homes: Homes): HistoryStore {
   };
 }
 
-async function* pagesOf({ pool }: Home, { fromMs, beforeMs, partnerId }: HistorySpan) {
-  const ids = [lowestId(fromMs), lowestId(beforeMs)];
+function idsOf({ fromMs, beforeMs }: HistorySpan): readonly [string, string] {
+  return [lowestId(fromMs), lowestId(beforeMs)];
+}
+
+async function* pagesOf({ pool }: Home, { partnerId, ...span }: HistorySpan) {
+  const ids = idsOf(span);
   let after = [partnerId ?? nilId, nilId];
   for (;;) {
     const rows = await page.rows(pool, [...ids, ...after, partnerId ?? null]);
