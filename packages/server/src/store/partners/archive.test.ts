@@ -74,6 +74,13 @@ test.each([
     `INSERT INTO settlements (partner_id, id, kind, tid, batch_id)
      VALUES ($1, gen_random_uuid(), 'SETTLEMENT', 'T', gen_random_uuid())`,
   ],
+  // The acquirer waits for an answer to a chargeback.
+  [
+    "1 exceptions of clearing are open",
+    `INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, file_id, differences)
+     SELECT $1, gen_random_uuid(), 'chargeback', state, '', gen_random_uuid(), '[]'
+     FROM unnest(ARRAY['open', 'resolved']) AS state`,
+  ],
 ])("a deletion is held up: %s", async (why, insert) => {
   const [{ id }, other] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
   const { obstacles } = postgresPartnerArchive(bench);

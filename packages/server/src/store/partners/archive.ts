@@ -70,6 +70,7 @@ const findObstacles = planned<{ why: string }>(`
     ((SELECT count(*) FROM transactions WHERE partner_id = $1 AND notify_at IS NOT NULL), 'reports wait'),
     ((SELECT count(*) FROM settlements WHERE partner_id = $1), 'settlements are under way'),
     ((SELECT count(*) FROM reversals WHERE partner_id = $1 AND state ${openReversal}), 'Reversals are not done'),
+    ((SELECT count(*) FROM clearing_entries WHERE partner_id = $1 AND state = 'open'), 'exceptions of clearing are open'),
     ((SELECT count(*) FROM terminals r WHERE r.partner_id = $1 AND EXISTS (
       SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = r.batch_id AND t.state = 'SUCCESS')),
       'batches are open')) AS found (count, what)
