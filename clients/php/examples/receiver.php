@@ -4,6 +4,7 @@
 
 declare(strict_types=1);
 
+http_response_code(500); // PHP itself answers 200 to what fails before run(), such as a file that cannot be read.
 require 'vendor/autoload.php';
 
 /** A table with a unique key on the id, written with the rest of your work, is better. */
@@ -13,9 +14,10 @@ function store(Paybell\Received $received): void
         throw new RuntimeException('the id is no file name');
     }
     $path = "inbox/{$received->ipn->id}.json";
+    $text = json_encode($received->ipn, JSON_THROW_ON_ERROR);
     $temporary = tempnam('inbox', '.new');
     $file = fopen($temporary, 'w');
-    $isWritten = fwrite($file, json_encode($received->ipn, JSON_THROW_ON_ERROR)) && fsync($file);
+    $isWritten = fwrite($file, $text) === strlen($text) && fsync($file); // A full disk may take a part of it.
     // Of two at once, one fails, and the file is there.
     $isStored = $isWritten && (@link($temporary, $path) || file_exists($path));
     unlink($temporary);

@@ -30,7 +30,8 @@ final class Callback
     public function run(): void
     {
         $mistake = self::mistake();
-        ini_set('display_errors', 'stderr'); // The sender must not read them.
+        ini_set('display_errors', '0'); // The sender must not read them.
+        ob_start(fn() => ''); // Nor what your function prints, which would send the status before it is known.
         $body = file_get_contents('php://input', length: BODY_BYTES_MAX + 1);
         $status = $mistake ? 500 : $this->statusOf($_SERVER['REQUEST_METHOD'], $body, getallheaders());
         $mistake && ($this->log)("paybell: $mistake");
@@ -48,6 +49,8 @@ final class Callback
         if ($method !== 'POST') {
             return 405;
         }
+        // exit(), a time limit and no memory end the script without an exception: PHP answers with this.
+        headers_sent() || http_response_code(500);
         try {
             $received = open($body, $headers, $this->keys);
             ($this->onIpn)($received);

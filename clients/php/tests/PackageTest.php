@@ -41,7 +41,9 @@ final class PackageTest extends TestCase
 
     protected function tearDown(): void
     {
-        array_map('unlink', glob("$this->folder/*"));
+        foreach (glob("$this->folder/{*/,}*", GLOB_BRACE) as $path) {
+            is_dir($path) ? rmdir($path) : unlink($path);
+        }
         rmdir($this->folder);
     }
 
@@ -236,21 +238,50 @@ final class PackageTest extends TestCase
         $this->assertSame([$ipn['id'], $ipn['id']], $seen);
     }
 
-    public function testALimitForWhichPhpWouldAnswer200IsRefused(): void
+    /**
+     * @param list<string> $settings of PHP
+     * @param array<string, string> $expected the status, by the query that says what the callback's function does
+     */
+    private function postToScript(array $settings, array $expected): void
     {
         [$body, $headers] = sample();
         file_put_contents("$this->folder/paybell.json", json_encode(SAMPLE_KEYS));
-        $script = __DIR__ . '/callback.php';
         $lines = array_map(fn(string $name) => "$name: $headers[$name]", array_keys($headers));
         $post = ['method' => 'POST', 'header' => $lines, 'content' => $body, 'ignore_errors' => true];
-        $how = ['-d', 'display_errors=1', '-d', 'output_buffering=0'];
-        foreach ([['8M', '500'], ['16M', '204'], ['0', '204']] as [$limit, $status]) {
-            $this->start($script, [...$how, '-d', "post_max_size=$limit"], function (string $url) use ($post, $status) {
-                $answer = file_get_contents($url, false, stream_context_create(['http' => $post]));
-                $this->assertSame(['', $status], [$answer, substr($http_response_header[0], 9, 3)]);
-            });
+        $how = array_merge(...array_map(fn(string $one) => ['-d', $one], ['output_buffering=0', ...$settings]));
+        $this->start(__DIR__ . '/callback.php', $how, function (string $url) use ($post, $expected): void {
+            foreach ($expected as $query => $status) {
+                $answer = file_get_contents("$url/?$query", false, stream_context_create(['http' => $post]));
+                $this->assertSame(['', $status], [$answer, substr($http_response_header[0], 9, 3)], $query);
+            }
+        });
+    }
+
+    public function testALimitForWhichPhpWouldAnswer200IsRefused(): void
+    {
+        foreach (['8M' => '500', '16M' => '204', '0' => '204'] as $limit => $status) {
+            $this->postToScript(['display_errors=1', "post_max_size=$limit"], ['' => $status]);
         }
         $this->assertStringContainsString('post_max_size = 16M', file_get_contents("$this->folder/out"));
+    }
+
+    public function testAFunctionThatEndsTheScriptHasNotReturned(): void
+    {
+        $expected = ['echo' => '204', 'exit' => '500', 'fatal' => '500'];
+        foreach (['0', '1', 'stderr'] as $display) {
+            $this->postToScript(["display_errors=$display", 'post_max_size=16M', 'memory_limit=64M'], $expected);
+        }
+    }
+
+    public function testTheExampleAnswers500WithoutItsKeys(): void
+    {
+        mkdir("$this->folder/vendor");
+        symlink(getenv('PAYBELL_AUTOLOAD'), "$this->folder/vendor/autoload.php");
+        $example = dirname(__DIR__) . '/examples/receiver.php';
+        $this->start($example, ['-d', 'display_errors=1'], function (string $url): void {
+            file_get_contents($url, false, stream_context_create(['http' => ['ignore_errors' => true]]));
+            $this->assertSame('500', substr($http_response_header[0], 9, 3));
+        });
     }
 
     /** @param list<array{int, mixed}> $answers */
