@@ -41,9 +41,9 @@ export interface TerminalAsks {
   readonly settles?: boolean;
 }
 
-/** Why a terminal does not accept a command now; undefined if it does. */
-export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Refusal | undefined {
-  if (asks.mid !== null && asks.mid !== terminal.mid) {
+/** Why a terminal does not accept a command now; undefined if it does. @param terminal undefined: it is not known yet */
+export function terminalRefusal(terminal: TerminalState | undefined, asks: TerminalAsks): Refusal | undefined {
+  if (terminal !== undefined && asks.mid !== null && asks.mid !== terminal.mid) {
     return {
       code: "terminal_mid_mismatch",
       message:
@@ -51,12 +51,14 @@ export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Re
         "the operator change the terminal.",
     };
   }
-  if (asks.acquirer !== undefined && asks.acquirer !== terminal.acquirer) {
+  // A command opens a terminal at the acquirer of the settings.
+  if (asks.acquirer !== undefined && asks.acquirer !== (terminal?.acquirer ?? "")) {
     return {
       code: "other_acquirer",
       message: "The terminal belongs to another acquirer than the original: name a terminal (tid) of that acquirer.",
     };
   }
+  if (terminal === undefined) return undefined;
   if (terminal.batch === "closing" && asks.money) return settlementInProgress("The terminal's batch");
   if (terminal.isSettlementInDoubt && asks.settles === true) {
     return {

@@ -202,8 +202,7 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
 }
 
 function onTerminal(asks: Parameters<typeof terminalRefusal>[1]) {
-  return (terminal: TerminalState | undefined): Refusal | undefined =>
-    terminal === undefined ? undefined : terminalRefusal(terminal, asks);
+  return (terminal: TerminalState | undefined): Refusal | undefined => terminalRefusal(terminal, asks);
 }
 
 /**

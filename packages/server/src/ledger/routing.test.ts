@@ -100,6 +100,8 @@ describe("a terminal's acquirer", () => {
       code: "other_acquirer",
     });
     const other = new LedgerTill();
+    const unknown = instance.run(partner, { ...till.refund(sale, "1"), tid: other.tid });
+    await expect(unknown, "of the acquirer of the settings").rejects.toMatchObject({ code: "other_acquirer" });
     await put("second", other);
     asked.second = [];
     const refund = { ...till.refund(sale, "1"), tid: other.tid };
