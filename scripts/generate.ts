@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cliReference } from "./generate/cli.ts";
-import { consoleApi, partnerApi } from "./generate/client.ts";
+import { commandLineApi, consoleApi, partnerApi } from "./generate/client.ts";
 import { clientContracts, vectorsReference } from "./generate/clients.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { codesReference, fieldsReference, headersReference } from "./generate/ipn.ts";
@@ -33,6 +33,7 @@ export const generators: readonly Generator[] = [
   openApiReference,
   partnerApi,
   consoleApi,
+  commandLineApi,
   partnerSettingFlags,
   cliReference,
   clientContracts,

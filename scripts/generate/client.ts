@@ -35,7 +35,7 @@ export async function partnerApi(): Promise<GeneratedFile> {
   const document = await openApiDocument();
   const operations = calledOf(document, ofPartners);
   const body = [
-    typesOf(document, schemasUsedBy(operations, document.components.schemas)),
+    ...typesOf(document, schemasUsedBy(operations, document.components.schemas)),
     errorCodes(operations),
     apiOf("PartnerApi", operations),
     tableOf("keyof PartnerApi<never>", operations),
@@ -66,7 +66,7 @@ export async function consoleApi(): Promise<GeneratedFile> {
   const own = new Set([...schemasUsedBy(operations, schemas)].filter((name) => !theirs.has(name)));
   const body = [
     `export const csrfHeader = "${csrfHeader}";`,
-    typesOf(document, own, theirs),
+    ...typesOf(document, own, theirs),
     paged,
     apiOf(
       "Api",
@@ -85,6 +85,34 @@ export async function consoleApi(): Promise<GeneratedFile> {
     body,
   ].join("\n\n");
   return formatted({ path: "packages/console/src/api/operations.ts", text });
+}
+
+/** The answers of the operator API that commands show. Those that the partner API has too are the library's. */
+const shownByCommands: readonly string[] = [
+  ...[
+    "Acquirer",
+    "AcquirerList",
+    "AuditPage",
+    "InspectedNotification",
+    "NewOperator",
+    "Operator",
+    "Overview",
+    "Proposal",
+  ],
+  ...["RestoreReport", "Terminal", "TwoAdminRule"],
+];
+
+/** Their types, for the command line. */
+export async function commandLineApi(): Promise<GeneratedFile> {
+  const document = await openApiDocument();
+  const { schemas } = document.components;
+  const theirs = schemasUsedBy(calledOf(document, ofPartners), schemas);
+  const shown = shownByCommands.map((name) => ({ $ref: `#/components/schemas/${name}` }));
+  const own = new Set([...schemasUsedBy(shown, schemas)].filter((name) => !theirs.has(name)));
+  const types = typesOf(document, own, theirs).join("\n");
+  const imports = importsOf(types, [...theirs].map(typeName).sort(), "@paybell/partner/client");
+  const text = `${notice}\n// biome-ignore-all format: one type a line\n\n${imports}\n\n${types}\n`;
+  return { path: "packages/cli/src/client/operator-api.ts", text };
 }
 
 /** Of the types that this module exports those that the text names. */
@@ -127,7 +155,7 @@ function typesOf(
   { components: { schemas } }: OpenApiDocument,
   used: ReadonlySet<string>,
   others: ReadonlySet<string> = new Set(),
-): string {
+): string[] {
   const known = knownOf(Object.entries(schemas).filter(([name]) => used.has(name) || others.has(name)));
   const before = (name: string) =>
     known.slice(
@@ -136,8 +164,7 @@ function typesOf(
     );
   return [...used]
     .sort()
-    .map((name) => `export type ${typeName(name)} = ${typeOf(schemas[name] ?? {}, before(name))};`)
-    .join("\n\n");
+    .map((name) => `export type ${typeName(name)} = ${typeOf(schemas[name] ?? {}, before(name))};`);
 }
 
 /** A named schema with its fields: another one that has them is said by its name. */

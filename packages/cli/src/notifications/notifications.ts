@@ -10,6 +10,7 @@ import type { Api } from "../client/api.ts";
 import { type ClientSettings, calls, onlyPartner, partnerFilter } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { newest, withNewest } from "../client/lists.ts";
+import type { InspectedNotification } from "../client/operator-api.ts";
 import { bodyOf } from "../listen/feed.ts";
 import { type AnyCommand, command, group } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
@@ -122,16 +123,14 @@ function showCommand(context: CommandContext): AnyCommand {
     .option("--no-sealed", "with --json: without the sealed body and its headers");
   return calls(context, withRole(made), async (settings, options, id) => {
     const { api, path } = sideOf(settings, { as: options.as });
-    const detail = await api.get<NotificationDetail & { readonly events?: readonly NotificationEvent[] }>(
-      `${path}/${encodeURIComponent(id)}`,
-    );
+    const detail = await api.get<ShownNotification>(`${path}/${encodeURIComponent(id)}`);
     const sealed = options.json === true && options.sealed ? await sealedOf(settings, detail) : undefined;
     const code = detail.state === "parked" ? exitCodes.negative : exitCodes.ok;
     return { value: { ...detail, ...(sealed && { sealed }) }, lines: detailLines(detail), code };
   });
 }
 
-function detailLines(detail: NotificationDetail & { readonly events?: readonly NotificationEvent[] }): string[] {
+function detailLines(detail: ShownNotification): string[] {
   const { id, command: name, kind, transactionId, createdAt, callBackUrl, attempts, events = [] } = detail;
   const subject = subjectText(detail).filter((part) => part !== "");
   return [
@@ -166,12 +165,8 @@ async function sealedOf({ credentials, partner }: ClientSettings, { id, partnerI
 
 type Attempt = NotificationDetail["attempts"][number];
 
-/** An event of a notification, in the operator's answer only. */
-interface NotificationEvent {
-  readonly kind: string;
-  readonly at: string;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
+/** Its events are in the operator's answer only. */
+type ShownNotification = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
 
 type WaitingBecause = NonNullable<Notification["waiting"]>["because"];
 
@@ -214,7 +209,7 @@ export function attemptLines(attempt: Attempt): string[] {
 }
 
 /** `2026-11-21T10:00:00.000Z  parked  {"reason":"tls"}` */
-function eventLine({ kind, at, detail }: NotificationEvent): string {
+function eventLine({ kind, at, detail }: InspectedNotification["events"][number]): string {
   return printable(`${at}  ${kind}  ${JSON.stringify(detail)}`);
 }
 

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option } from "@commander-js/extra-typings";
 import { calls } from "../client/connection.ts";
 import { newest, withNewest } from "../client/lists.ts";
+import type { AuditPage } from "../client/operator-api.ts";
 import { runs } from "../service/service.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
@@ -57,15 +58,7 @@ export function auditCommand(context: CommandContext): AnyCommand {
   ]);
 }
 
-interface AuditRecord {
-  readonly seq: number;
-  readonly at: string;
-  readonly actor: string;
-  readonly role: string;
-  readonly action: string;
-  readonly subject: string;
-  readonly address: string;
-}
+type AuditRecord = AuditPage["items"][number];
 
 function listCommand(context: CommandContext): AnyCommand {
   const made = command("list", {

@@ -1,6 +1,7 @@
 import { calls } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { meant } from "../client/lists.ts";
+import type { NewOperator, Operator } from "../client/operator-api.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes } from "../shell/failure.ts";
@@ -8,15 +9,6 @@ import { makeSecret } from "../shell/files.ts";
 import { outOption, wholeNumber } from "../shell/options.ts";
 import { fieldColumns, itemsOf, printable } from "../shell/output.ts";
 import { operatorCredentials, propose, proposeOption } from "./proposal.ts";
-
-interface OperatorRecord {
-  readonly id: string;
-  readonly name: string;
-  readonly role: string;
-  readonly expiresAt: string;
-  readonly lastUsedAt: string | null;
-  readonly revokedAt: string | null;
-}
 
 const path = "/operator/v1/operators";
 
@@ -46,7 +38,7 @@ function addCommand(context: CommandContext): AnyCommand {
     const input = definedOf({ name, role, expiresInDays });
     if (options.propose) return propose({ api, path, input });
     return makeSecret(context, out, {
-      make: async () => operatorCredentials(api, await api.post<OperatorRecord & { token: string }>(path, input)),
+      make: async () => operatorCredentials(api, await api.post<NewOperator>(path, input)),
       secrets: ["operatorToken"],
       lines: (added, place) => [
         `${printable(added.name)} is ${added.role} until ${added.expiresAt}, as ${added.operatorId}.`,
@@ -59,12 +51,12 @@ function addCommand(context: CommandContext): AnyCommand {
 function listCommand(context: CommandContext): AnyCommand {
   const made = command("list", { summary: "list the operators", examples: ["paybell operator list"] });
   return calls(context, made, async (settings) => {
-    const { items } = await settings.operator().get<{ items: OperatorRecord[] }>(path);
-    return itemsOf(items, [...fieldColumns<OperatorRecord>("id", "name", "role"), ["token", statusOf]]);
+    const { items } = await settings.operator().get<{ items: Operator[] }>(path);
+    return itemsOf(items, [...fieldColumns<Operator>("id", "name", "role"), ["token", statusOf]]);
   });
 }
 
-function statusOf({ expiresAt, lastUsedAt, revokedAt }: OperatorRecord): string {
+function statusOf({ expiresAt, lastUsedAt, revokedAt }: Operator): string {
   if (revokedAt !== null) return `revoked ${revokedAt}`;
   return `until ${expiresAt}, ${lastUsedAt === null ? "never used" : `last used ${lastUsedAt}`}`;
 }
@@ -77,7 +69,7 @@ function revokeCommand(context: CommandContext): AnyCommand {
   }).argument("<operator>", "their id or name, as `paybell operator list` shows them");
   return calls(context, withConfirmation(made), async (settings, options, text) => {
     const api = settings.operator();
-    const { items } = await api.get<{ items: OperatorRecord[] }>(path);
+    const { items } = await api.get<{ items: Operator[] }>(path);
     // Others may have had the name, whose tokens are revoked.
     const named = items.map((one) => ({ ...one, names: one.revokedAt === null ? [one.name] : [] }));
     const { names, ...found } = meant(named, text, "operator with a token", "paybell operator list");
@@ -86,7 +78,7 @@ function revokeCommand(context: CommandContext): AnyCommand {
       return { value: found, lines: [`${token} was revoked already.`], code: exitCodes.negative };
     }
     await confirm(context, options, `${token} (${statusOf(found)}) is refused from then on.`);
-    const revoked = await api.post<OperatorRecord>(`${path}/${found.id}/revoke`, {});
+    const revoked = await api.post<Operator>(`${path}/${found.id}/revoke`, {});
     return { value: revoked, lines: [`${token} is revoked.`] };
   });
 }

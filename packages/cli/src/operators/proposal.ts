@@ -1,6 +1,7 @@
 import { Option } from "@commander-js/extra-typings";
 import type { Api } from "../client/api.ts";
 import { calls } from "../client/connection.ts";
+import type { Proposal, TwoAdminRule } from "../client/operator-api.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
@@ -23,7 +24,7 @@ function listCommand(context: CommandContext): AnyCommand {
   });
   return calls(context, made, async (settings) =>
     itemsOf(await readProposals(settings.operator()), [
-      ...fieldColumns<OpenProposal>("id", "proposedBy"),
+      ...fieldColumns<Proposal>("id", "proposedBy"),
       ["until", ({ expiresAt }) => expiresAt],
       ["proposal", proposalText],
     ]),
@@ -67,13 +68,9 @@ function withdrawCommand(context: CommandContext): AnyCommand {
     examples: ["paybell proposal withdraw 01a1fc39-e58e-73fb-a49a-dce132454876"],
   }).argument("<id>", "as `paybell proposal list` shows it");
   return calls(context, made, async (settings, _, id) => {
-    const withdrawn = await settings.operator().post<OpenProposal>(`${path}/${encodeURIComponent(id)}/withdraw`, {});
+    const withdrawn = await settings.operator().post<Proposal>(`${path}/${encodeURIComponent(id)}/withdraw`, {});
     return { value: withdrawn, lines: [`Withdrawn: ${printable(proposalText(withdrawn))}`] };
   });
-}
-
-interface Rule {
-  readonly minutes: number;
 }
 
 function ruleCommand(context: CommandContext): AnyCommand {
@@ -94,8 +91,8 @@ function ruleCommand(context: CommandContext): AnyCommand {
   return calls(context, made, async (settings, { minutes, ...options }) => {
     const api = settings.operator();
     if (options.propose && minutes !== undefined) return propose({ api, path: rulePath, input: { minutes } });
-    const before = await api.get<Rule>(rulePath);
-    const rule = minutes === undefined ? before : await api.put<Rule>(rulePath, { minutes });
+    const before = await api.get<TwoAdminRule>(rulePath);
+    const rule = minutes === undefined ? before : await api.put<TwoAdminRule>(rulePath, { minutes });
     const isUnchanged = minutes === before.minutes;
     const text =
       rule.minutes === 0 ? "One admin is enough" : `Another admin confirms it within ${rule.minutes} minutes`;
@@ -107,32 +104,22 @@ function ruleCommand(context: CommandContext): AnyCommand {
   });
 }
 
-async function readProposals(api: Api): Promise<readonly OpenProposal[]> {
-  return (await api.get<{ items: OpenProposal[] }>(path)).items;
+async function readProposals(api: Api): Promise<readonly Proposal[]> {
+  return (await api.get<{ items: Proposal[] }>(path)).items;
 }
 
-/** A proposal of an admin, as the operator API answers it. */
-interface OpenProposal {
-  readonly id: string;
-  readonly action: keyof typeof confirmedAt;
-  readonly partnerId: string | null;
-  readonly input: Readonly<Record<string, unknown>>;
-  readonly proposedBy: string;
-  readonly expiresAt: string;
-}
-
-const ofPartner = ({ partnerId }: OpenProposal) => `/operator/v1/partners/${encodeURIComponent(partnerId ?? "")}`;
+const ofPartner = ({ partnerId }: Proposal) => `/operator/v1/partners/${encodeURIComponent(partnerId ?? "")}`;
 
 const confirmedAt = {
-  rotateKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/keys/rotate`,
-  addApiKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/api-keys`,
+  rotateKey: (proposal: Proposal) => `${ofPartner(proposal)}/keys/rotate`,
+  addApiKey: (proposal: Proposal) => `${ofPartner(proposal)}/api-keys`,
   addOperator: () => "/operator/v1/operators",
   changePartner: ofPartner,
   changeTwoAdminRule: () => "/operator/v1/two-admin-rule",
 } as const;
 
 /** Sends the request that confirms it. */
-function confirmed(api: Api, proposal: OpenProposal): Promise<MadeAnswer> {
+function confirmed(api: Api, proposal: Proposal): Promise<MadeAnswer> {
   const input = { ...proposal.input, proposal: proposal.id };
   const path = confirmedAt[proposal.action](proposal);
   if (proposal.action === "changePartner") return api.patch(path, input);
@@ -143,7 +130,7 @@ function confirmed(api: Api, proposal: OpenProposal): Promise<MadeAnswer> {
 type MadeAnswer = Readonly<Record<string, unknown>> & { readonly id: string };
 
 /** The answer as a file of credentials names its values. */
-function credentialsOfAnswer(api: Api, { action, partnerId }: OpenProposal, answer: MadeAnswer) {
+function credentialsOfAnswer(api: Api, { action, partnerId }: Proposal, answer: MadeAnswer) {
   const { id, ...made }: MadeAnswer = answer;
   if (action === "addApiKey") return { partnerId, apiKeyId: id, ...made };
   return action === "addOperator" ? operatorCredentials(api, { id, token: made["token"], ...made }) : answer;
@@ -158,12 +145,12 @@ export function operatorCredentials<Token, Operator extends object>(
 }
 
 /** Whether the answer to its confirmation shows something once. */
-function givesSecret({ action }: OpenProposal): boolean {
+function givesSecret({ action }: Proposal): boolean {
   return action !== "changePartner" && action !== "changeTwoAdminRule";
 }
 
 /** As a line: the action with its input. */
-function proposalText({ action, partnerId, input }: OpenProposal): string {
+function proposalText({ action, partnerId, input }: Proposal): string {
   return `${action} ${partnerId ?? ""} ${JSON.stringify(input)}`.replaceAll(/ {2,}/g, " ");
 }
 
@@ -179,7 +166,7 @@ export async function propose({
   readonly path: string;
   readonly input: object;
 }): Promise<Result> {
-  const proposal = await api.post<OpenProposal>(`${path}/propose`, input);
+  const proposal = await api.post<Proposal>(`${path}/propose`, input);
   const lines = [
     `Proposed as ${proposal.id}. Another admin confirms it until ${proposal.expiresAt}:`,
     `  paybell proposal confirm ${proposal.id}`,

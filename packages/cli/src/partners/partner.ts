@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { InvalidArgumentError, Option } from "@commander-js/extra-typings";
 import { overlapHours } from "@paybell/contract";
-import type { Figures } from "@paybell/partner/client";
+import type { Figures, RotatedKey } from "@paybell/partner/client";
 import type { Api } from "../client/api.ts";
 import { calls, callsAsPartner, ofPartner, partnerIdOf, partnerPathOf } from "../client/connection.ts";
 import { definedOf, readCredentials } from "../client/credentials.ts";
@@ -194,14 +194,6 @@ function statisticsCommand(context: CommandContext): AnyCommand {
   });
 }
 
-interface Rotated {
-  readonly id: string;
-  readonly kind: string;
-  readonly secret: string;
-  readonly activeFrom: string;
-  readonly expiresOld: string;
-}
-
 function rotateCommand(context: CommandContext): AnyCommand {
   const made = command("rotate", {
     summary: "replace a partner's key",
@@ -235,7 +227,7 @@ function rotateCommand(context: CommandContext): AnyCommand {
     if (options.propose) return propose({ api, path, input });
     if (hours === 0) await confirm(context, options, `The present ${key} is not valid any more from then on.`);
     return makeSecret(context, out, {
-      make: () => api.post<Rotated>(path, input),
+      make: () => api.post<RotatedKey>(path, input),
       secrets: ["secret"],
       lines: ({ kind, id, activeFrom, expiresOld }, place) => [
         `${kind}, version ${id}`,
@@ -254,7 +246,7 @@ function readHours(text: string): number {
 }
 
 /** In the shape of every file of keys, so that a receiver reads it beside the one of the registration. */
-function asKeyFile({ id, kind, secret, ...times }: Rotated): object {
+function asKeyFile({ id, kind, secret, ...times }: RotatedKey): object {
   if (kind === "apiKey") return { apiKey: secret, ...times };
   return { [kind]: [{ id, key: secret, ...times }] };
 }

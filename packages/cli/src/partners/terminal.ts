@@ -1,19 +1,10 @@
 import { type ClientSettings, calls, ofPartner, partnerPathOf } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { meant, readPages } from "../client/lists.ts";
+import type { Terminal } from "../client/operator-api.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { fieldColumns, itemsOf, printable } from "../shell/output.ts";
-
-/** A terminal of the operator API, as far as it is shown. */
-interface Terminal {
-  readonly tid: string;
-  readonly mid: string;
-  readonly merchantName: string;
-  readonly deviceId: string;
-  /** Empty: the one of the settings. */
-  readonly acquirer: string;
-}
 
 export function terminalCommand(context: CommandContext): AnyCommand {
   return group("terminal", "list a partner's terminals, register, change or release one", [

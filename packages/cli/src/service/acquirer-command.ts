@@ -1,6 +1,7 @@
 import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
 import { calls } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
+import type { Acquirer, AcquirerList, AcquirerState } from "../client/operator-api.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { Failure } from "../shell/failure.ts";
@@ -50,18 +51,6 @@ function testCommand(context: CommandContext): AnyCommand {
   );
 }
 
-interface AcquirerRecord {
-  readonly name: string;
-  /** Absent where it was just registered or changed. */
-  readonly link?: { readonly ok: boolean; readonly detail: string };
-  readonly profile: { readonly name?: string };
-  readonly hosts: readonly string[];
-  readonly tls: string;
-  readonly certificate: string;
-  readonly hasMacKey: boolean;
-  readonly updatedAt: string;
-}
-
 type RegistrationOptions = {
   readonly [Name in "profile" | "hosts" | "tls" | "ca" | "certificate" | "key" | "macKey" | "keyEncryptionKey"]?:
     | string
@@ -101,12 +90,12 @@ function addCommand(context: CommandContext): AnyCommand {
   });
   return calls(context, withRegistration(made), async (settings, options, name) => {
     const api = settings.operator();
-    const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
+    const { items } = await api.get<AcquirerList>(acquirersPath);
     if (items.some((one) => one.name === name)) {
       const remedy = "`paybell acquirer update` changes it.";
       throw new Failure(`there is an acquirer ${name} already.`, { code: "acquirer_exists", remedy });
     }
-    const added = await api.put<AcquirerRecord>(pathOf(name), await registrationOf(context, options));
+    const added = await api.put<Acquirer>(pathOf(name), await registrationOf(context, options));
     return { value: added, lines: [`${added.name} is registered.`] };
   });
 }
@@ -119,13 +108,13 @@ function updateCommand(context: CommandContext): AnyCommand {
   });
   return calls(context, withRegistration(made), async (settings, options, name) => {
     const api = settings.operator();
-    await api.get<AcquirerRecord>(pathOf(name));
+    await api.get(pathOf(name));
     const changes = await registrationOf(context, options);
     if (Object.keys(changes).length === 0) {
       const remedy = "`paybell acquirer update --help` shows what can be changed.";
       throw new Failure("no change is given.", { code: "bad_usage", remedy });
     }
-    const updated = await api.put<AcquirerRecord>(pathOf(name), changes);
+    const updated = await api.put<Acquirer>(pathOf(name), changes);
     return { value: updated, lines: [`${updated.name} is changed.`] };
   });
 }
@@ -156,10 +145,10 @@ function profileIn(file: string, text: string): unknown {
 function listCommand(context: CommandContext): AnyCommand {
   const made = command("list", { summary: "list the registered acquirers", examples: ["paybell acquirer list"] });
   return calls(context, made, async (settings) => {
-    const { items } = await settings.operator().get<{ items: AcquirerRecord[] }>(acquirersPath);
+    const { items } = await settings.operator().get<AcquirerList>(acquirersPath);
     return itemsOf(items, [
       ["name", ({ name }) => name],
-      ["profile", ({ profile }) => profile.name],
+      ["profile", ({ profile }) => profile["name"] as string],
       ["hosts", ({ hosts }) => hosts.join(", ")],
     ]);
   });
@@ -171,15 +160,15 @@ function showCommand(context: CommandContext): AnyCommand {
     examples: ["paybell acquirer show first-bank"],
   }).argument("<acquirer>", "as `paybell acquirer list` shows it");
   return calls(context, made, async (settings, _, name) => {
-    const acquirer = await settings.operator().get<AcquirerRecord>(pathOf(name));
+    const acquirer = await settings.operator().get<AcquirerState>(pathOf(name));
     const { profile, hosts, tls, certificate, hasMacKey, updatedAt, link } = acquirer;
     const lines = columns([
-      ["profile", printable(String(profile.name))],
+      ["profile", printable(String(profile["name"]))],
       ["hosts", hosts.join(", ")],
       ["TLS", `${tls}${certificate === "" ? "" : ", with a client certificate"}`],
       ["MAC key", hasMacKey ? "is set" : "none"],
       ["changed", updatedAt],
-      ["link", `${link?.ok === true ? "" : "down: "}${printable(link?.detail ?? "")}`],
+      ["link", `${link.ok ? "" : "down: "}${printable(link.detail)}`],
     ]);
     return { value: acquirer, lines };
   });
@@ -192,9 +181,9 @@ function removeCommand(context: CommandContext): AnyCommand {
   }).argument("<acquirer>", "as `paybell acquirer list` shows it");
   return calls(context, withConfirmation(made), async (settings, options, name) => {
     const api = settings.operator();
-    await api.get<AcquirerRecord>(pathOf(name));
+    await api.get(pathOf(name));
     await confirm(context, options, `The acquirer ${printable(name)} is removed, with its keys.`);
-    const removed = await api.delete<AcquirerRecord>(pathOf(name));
+    const removed = await api.delete<Acquirer>(pathOf(name));
     return { value: removed, lines: [`${removed.name} is removed.`] };
   });
 }

@@ -2,6 +2,7 @@ import type { Api } from "../client/api.ts";
 import { calls, partnerFilter } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { type RegisteredPartner, readPages } from "../client/lists.ts";
+import type { RestoreReport } from "../client/operator-api.ts";
 import { type BulkFilter, countMatching, redeliverShares } from "../notifications/redeliver.ts";
 import { type AnyCommand, command, confirm, counted, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
@@ -50,30 +51,6 @@ function holdCommand(context: CommandContext): AnyCommand {
     exitCodes: { 0: "it is held", 1: "an instance runs on this database, or it cannot be reached" },
   });
   return runs(context, made, ({ runRestoreHold }, { json = false }) => runRestoreHold(context, { json }));
-}
-
-interface RestoreReport {
-  readonly restore: {
-    readonly name: string;
-    readonly endsAt: string | null;
-    readonly heldAt: string;
-    readonly held: number;
-    readonly releasedAt: string | null;
-    readonly partners: readonly {
-      readonly partnerId: string;
-      readonly count: number;
-      readonly attempted: number;
-      readonly oldestAt: string;
-      readonly newestAt: string;
-    }[];
-    readonly commands: readonly {
-      readonly partnerId: string;
-      readonly transactionId: string;
-      readonly command: string;
-      readonly reqId: string | null;
-      readonly createdAt: string;
-    }[];
-  } | null;
 }
 
 function reconcileCommand(context: CommandContext): AnyCommand {

@@ -3,13 +3,14 @@ import type { Backlog, Endpoint, KeyVersion } from "@paybell/partner/client";
 import { type Api, noPaybell } from "../client/api.ts";
 import { calls, callsAsPartner } from "../client/connection.ts";
 import { type RegisteredPartner, readPages } from "../client/lists.ts";
+import type { Overview } from "../client/operator-api.ts";
 import { type AnyCommand, command } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes } from "../shell/failure.ts";
 import { jsonIn } from "../shell/files.ts";
 import { wholeNumber } from "../shell/options.ts";
 import { columns, printable, type Style, showing, styleFor } from "../shell/output.ts";
-import { isTask, type Overview, secondsSince, type TroubleStyle, troubleLines } from "./top.ts";
+import { isTask, secondsSince, type TroubleStyle, troubleLines } from "./top.ts";
 
 export function statusCommand(context: CommandContext): AnyCommand {
   const made = command("status", {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Option } from "@commander-js/extra-typings";
 import type { Figures, ParkedOfPartner, Trouble } from "@paybell/partner/client";
 import { calls } from "../client/connection.ts";
+import type { Overview } from "../client/operator-api.ts";
 import { type AnyCommand, command } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes } from "../shell/failure.ts";
@@ -48,24 +49,6 @@ export function topCommand(context: CommandContext): AnyCommand {
     },
     "finishes",
   );
-}
-
-/** The answer of `GET /operator/v1/overview`. */
-export interface Overview {
-  readonly figures: Figures;
-  readonly pending: number;
-  readonly oldestPendingAt: string | null;
-  readonly standing: {
-    readonly parked: number;
-    readonly tripped: number;
-    readonly reversalsParked: number;
-    readonly reversalsPending: number;
-    readonly settlementsWaiting: number;
-  };
-  /** Partners that do not receive their notifications now. */
-  readonly trouble: readonly Trouble[];
-  /** Partners with parked notifications; see {@link isTask}. */
-  readonly parked: readonly ParkedOfPartner[];
 }
 
 export interface TroubleStyle {
