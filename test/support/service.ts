@@ -3,7 +3,7 @@ import { headerNames } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import { afterAll } from "vitest";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
-import { type InstanceRole, type Service, startService } from "../../packages/server/src/app.ts";
+import { type InstanceRole, type Service, type ServiceOptions, startService } from "../../packages/server/src/app.ts";
 import { readConfig } from "../../packages/server/src/config/config.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
 import type { PartnerInput } from "../../packages/server/src/partners/settings/settings.ts";
@@ -215,6 +215,8 @@ export interface TestServiceOptions {
   readonly masterKey?: Buffer;
   /** Default `all`. */
   readonly role?: InstanceRole;
+  /** Default: the simulator. */
+  readonly acquirer?: ServiceOptions["acquirer"];
 }
 
 /** A service in this process, as `paybell serve` wires it, on a free port of 127.0.0.1. */
@@ -227,8 +229,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, PAYBELL_STOP_NOTICE_MS: "0", ...env }), port: 0 },
     databaseUrl: database.serviceUrl,
     masterKey: new MasterKey(masterKey),
-    acquirer,
-    acquirerName: "simulator",
+    acquirer: options.acquirer ?? acquirer,
+    acquirerName: options.acquirer === undefined ? "simulator" : "iso8583",
     ...(options.role !== undefined && { role: options.role }),
     log: createLog("debug", {
       write: (line) => {

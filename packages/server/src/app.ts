@@ -150,7 +150,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       timers: systemTimers,
       onTrouble: warn("the lease could not be renewed"),
     });
-    const opened = { ofSettings: acquirer, masterKey, sessionKey: partners.acquirerSessionKey, lease };
+    // A host with one session would have it with an instance that may have no way to it.
+    const ofSettings = runsCommands ? acquirer : null;
+    const opened = { ofSettings, masterKey, sessionKey: partners.acquirerSessionKey, lease };
     const { acquirers, registry: acquirerRegistry, rpc } = await openAcquirers(infrastructure, opened);
     closing.push(() => acquirers.stop());
     const delivery = wireDelivery(infrastructure, partners, {
