@@ -195,7 +195,6 @@ func (file *KeyFile) read() (err error) {
 	if file.keys != nil && stamp == file.stamp {
 		return nil
 	}
-	file.stamp = stamp // before reading: a change in between is read the next time
 	contents := make([][]byte, len(file.paths))
 	for at, path := range file.paths {
 		if contents[at], err = os.ReadFile(path); err != nil {
@@ -207,7 +206,9 @@ func (file *KeyFile) read() (err error) {
 	}
 	keys, err := ParseKeys(contents...)
 	if err == nil {
-		file.keys = keys
+		// The stamp is from before reading: a change in between is read the next time. After a failure it stays, because
+		// a file gets the right to be read without a change of its times.
+		file.keys, file.stamp = keys, stamp
 	}
 	return err
 }

@@ -201,6 +201,15 @@ func TestFilesAreReadAgainAndOlderShapesRewritten(t *testing.T) {
 	if _, err := paybell.Open(body, headers, keys); code(err) != "decryption" {
 		t.Fatal("a second change within a second was not seen", code(err))
 	}
+	// As one that only root could read, until its rights were changed: that changes no time.
+	right := `{"encryptionKey":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}`
+	for _, step := range [][2]string{{strings.Repeat(" ", len(right)), "decryption"}, {right, "<nil>"}} {
+		write(t, rotation, step[0])
+		set(t, rotation, info.ModTime().Truncate(time.Second).Add(time.Minute))
+		if _, err := paybell.Open(body, headers, keys); code(err) != step[1] {
+			t.Fatal("a file that can be read again was not", code(err))
+		}
+	}
 }
 
 func set(t *testing.T, path string, modified time.Time) {

@@ -149,6 +149,12 @@ class Files(unittest.TestCase):
             self.path.write_text(broken)
             with self.assertLogs("paybell", logging.WARNING):
                 self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "3")
+        # As one that only root could read, until its rights were changed: that changes no time.
+        text = json.dumps({**SAMPLE_KEYS, "encryptionKey": [{**NEW, "id": "4"}]})
+        for content, key_id in ((" " * len(text), "3"), (text, "4")):
+            self.path.write_text(content)
+            os.utime(self.path, ns=(0, 0))
+            self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, key_id)
 
     def test_files_of_older_shapes_are_read_and_rewritten_with_a_warning(self) -> None:
         kinds = ("encryptionKey", "signingKey", "webhookSecret")

@@ -69,9 +69,9 @@ class KeyFile:
 
     def current(self) -> Keys:
         if (stamp := self._now()) != self._stamp:
-            self._stamp = stamp
             try:
                 self._keys = Keys.of(*map(read_file, self._paths))
+                self._stamp = stamp  # Not before: a file gets the right to be read without a change of its times.
             except (OSError, ValueError, PaybellError) as error:
                 log.warning("The keys stay as they were: %s", error)
         return self._keys

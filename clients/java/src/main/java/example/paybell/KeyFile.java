@@ -36,9 +36,11 @@ public final class KeyFile implements Supplier<Keys> {
     public synchronized Keys get() {
         String now = stamp();
         if (now.equals(stamp)) return keys;
-        stamp = now; // Before reading: a change in between is read the next time.
         try {
             keys = read();
+            // That from before reading: a change in between is read the next time. After a failure it stays, because a
+            // file gets the right to be read without a change of its times.
+            stamp = now;
         } catch (IOException | PaybellException error) {
             LOG.log(WARNING, "The keys stay as they were: " + error.getMessage());
         }

@@ -199,6 +199,14 @@ final class PaybellTest {
         Files.writeString(first, Keys.SAMPLE);
         Files.setLastModifiedTime(first, FileTime.fromMillis(System.currentTimeMillis() + 1_000));
         assertEquals(made.ipn(), open(made, keys).ipn());
+        // As one that only root could read, until its rights were changed: that changes no time.
+        var time = FileTime.fromMillis(System.currentTimeMillis() + 2_000);
+        for (String content : List.of(" ".repeat(Keys.SAMPLE.length()), Keys.SAMPLE.replace(OLD, NEW))) {
+            assertEquals(made.ipn(), open(made, keys).ipn());
+            Files.writeString(first, content);
+            Files.setLastModifiedTime(first, time);
+        }
+        assertEquals("decryption", refusal(made.body(), made.headers(), keys));
     }
 
     /** As Spring users write it, and as a servlet of its own. */
