@@ -214,6 +214,7 @@ class Handlers(unittest.TestCase):
             (self.wsgi, Wsgi(SAMPLE_KEYS, lambda received: seen.append(received.ipn["id"])), Wsgi(SAMPLE_KEYS, fails)),
             (self.asgi, Asgi(SAMPLE_KEYS, later), Asgi(SAMPLE_KEYS, fails)),
             (self.asgi, Asgi(SAMPLE_KEYS, lambda received: seen.append(received.ipn["id"])), Asgi(SAMPLE_KEYS, fails)),
+            (self.asgi, Asgi(SAMPLE_KEYS, lambda received: later(received)), Asgi(SAMPLE_KEYS, fails)),
         ):
             self.assertEqual(ask(app, made.body, made.headers), "204")
             self.assertEqual(ask(app, made.body, {}), "400")
@@ -221,7 +222,12 @@ class Handlers(unittest.TestCase):
             self.assertEqual(ask(app, b"x" * (paybell.BODY_BYTES_MAX + 1), {}), "413")
             with self.assertLogs("paybell", logging.ERROR):
                 self.assertEqual(ask(other, made.body, made.headers), "500")
-        self.assertEqual(seen, [made.ipn["id"]] * 3)
+        self.assertEqual(seen, [made.ipn["id"]] * 4)
+        # Nobody would await it.
+        for never in (later, lambda received: later(received)):
+            with self.assertLogs("paybell", logging.ERROR) as logs:
+                self.assertEqual(self.wsgi(Wsgi(SAMPLE_KEYS, never), made.body, made.headers), "500")
+            self.assertIn("use Asgi", logs.output[0])
 
 
 class Pull(unittest.TestCase):

@@ -44,7 +44,11 @@ class Wsgi(Handler):
         headers = {name[5:].replace("_", "-"): text for name, text in environ.items() if name.startswith("HTTP_")}
         if environ["REQUEST_METHOD"] == "POST":
             try:
-                self.on_ipn(open(environ["wsgi.input"].read(min(limit, BODY_BYTES_MAX + 1)), headers, self.keys))
+                body = environ["wsgi.input"].read(min(limit, BODY_BYTES_MAX + 1))
+                result = self.on_ipn(open(body, headers, self.keys))
+                if inspect.iscoroutine(result):
+                    result.close()
+                    raise TypeError("your function is a coroutine, which nobody awaits here: use Asgi")
                 status = 204
             except Exception as error:
                 status = status_of(error)
@@ -71,7 +75,9 @@ class Asgi(Handler):
             try:
                 received = await asyncio.to_thread(open, bytes(body), headers, self.keys)
                 isasync = inspect.iscoroutinefunction(self.on_ipn)
-                await (self.on_ipn(received) if isasync else asyncio.to_thread(self.on_ipn, received))
+                result = self.on_ipn(received) if isasync else await asyncio.to_thread(self.on_ipn, received)
+                if inspect.isawaitable(result):  # Also that of a lambda, or of an object that is called.
+                    await result
                 status = 204
             except Exception as error:
                 status = status_of(error)
