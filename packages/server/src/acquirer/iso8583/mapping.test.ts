@@ -185,7 +185,7 @@ describe("the mapping of a message to a host's", () => {
       const message = wanting.request({ ...voided, ...card });
       return [2, 14, 22].map((field) => message.fields.get(field));
     };
-    for (const expiry of ["12/29", "12/2029", "2029-12", "2912"]) {
+    for (const expiry of ["12/29", "12/2029", "2029-12", "2912", "1229"]) {
       expect(written(expiry), expiry).toEqual(["tok_approve", "2912", "071"]);
     }
     expect(written("**/**")).toEqual(["tok_approve", undefined, "071"]);

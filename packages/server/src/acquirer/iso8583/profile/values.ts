@@ -101,9 +101,10 @@ function isAuthorisation(message: Described): message is AuthorisationMessage {
   return message.command === "SALE" || message.command === "PREAUTH";
 }
 
-/** Four digits are taken to be YYMM already; a masked date says nothing. */
+/** Four digits are MMYY if their last two are no month, otherwise YYMM. A masked date says nothing. */
 function yearAndMonth(expiry: string): string {
-  const [, month = "", year = ""] = /^(\d\d)\/(?:\d\d)?(\d\d)$/.exec(expiry) ?? [];
+  const withSlash = /^(\d\d)\/(?:\d\d)?(\d\d)$/;
+  const [, month = "", year = ""] = withSlash.exec(expiry) ?? /^(\d\d)(00|1[3-9]|[2-9]\d)$/.exec(expiry) ?? [];
   if (month !== "") return year + month;
   const digits = expiry.replace(/^\d\d(\d\d)-/, "$1");
   return /^\d{4}$/.test(digits) ? digits : "";
