@@ -116,9 +116,11 @@ export function idTimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** The smallest UUIDv7 of a time: the bound of a day's partition. */
+/** The smallest UUIDv7 of a time: the bound of a day's partition. An id has no time before 1970, nor one of over 48 bits. */
 export function lowestId(atMs: number): string {
-  const time = atMs.toString(16).padStart(12, "0");
+  const time = Math.min(Math.max(0, atMs), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
 }
 

@@ -78,6 +78,7 @@ test("a day that is not over, and one that was dropped, are refused and not take
   await readDay(history, dayText(today - 2 * dayMs), today + 60_000);
   await bench.pool.query("UPDATE transactions SET notify_at = NULL");
   await soonest();
+  await expect(readDay(history, "1969-12-31", nowMs)).rejects.toMatchObject({ code: "not_found" });
   const later = today + dayMs;
   const kept = { ...history, keptFromMs: async () => today };
   await expect(readDay(kept, dayText(today - dayMs), later)).rejects.toMatchObject({ code: "not_found" });

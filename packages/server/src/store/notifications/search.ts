@@ -119,19 +119,15 @@ function* windowsOf(range: KeyRange): Generator<readonly [string, string]> {
   let { fromId, belowId } = range;
   for (let spanMs = dayMs; fromId < belowId; spanMs = spanMs < windowMsMax ? spanMs * 2 : Number.POSITIVE_INFINITY) {
     if (range.order === "newest") {
-      const edge = later(fromId, idAt(idTimeMs(belowId) - spanMs));
+      const edge = later(fromId, lowestId(idTimeMs(belowId) - spanMs));
       yield [edge, belowId];
       belowId = edge;
     } else {
-      const edge = earlier(belowId, idAt(idTimeMs(fromId) + spanMs));
+      const edge = earlier(belowId, lowestId(idTimeMs(fromId) + spanMs));
       yield [fromId, edge];
       fromId = edge;
     }
   }
-}
-
-function idAt(atMs: number): string {
-  return lowestId(Math.min(Math.max(0, atMs), 2 ** 48 - 1));
 }
 
 function later(a: string, b: string): string {
