@@ -114,7 +114,7 @@ async function lookFor(notificationApi: NotificationApi, q: string, signal: Abor
       items: exact.items,
       lookedBackTo: null,
     };
-  let lookedBackTo: string | null = null;
+  let lookedBackTo = exact.next === null ? null : timeOfId(exact.next);
   for (const [by, search] of guesses(q)) {
     const { items, next } = await notificationApi.search({ ...search, limit: rows }, signal);
     if (next !== null) lookedBackTo = timeOfId(next);

@@ -87,6 +87,8 @@ export interface RedeliveryOptions {
 
 const urlsShown = 5;
 const searchRowsMax = 500;
+/** What more than so many match is found among the newest, as by any other part of the content. */
+const lookUpRowsMax = 5_000;
 /** A search for a rare state scans this many rows, and then returns what it found, with a `next` to continue from. */
 const scanRowsMax = 10_000;
 /** The time for scanning contents, of all partners. The caller gets what was found by then. */
@@ -220,13 +222,16 @@ export class Notifications {
     }
     const limit = Math.min(Math.max(1, search.limit), searchRowsMax);
     const range = this.#range(search, "newest");
+    const { q } = search;
+    const named = q === undefined ? {} : await this.#parts.store.lookUp(q, search.partnerId, lookUpRowsMax);
+    const [keys, match] = Array.isArray(named) ? [named, search] : [undefined, { ...search, ...named }];
     const found: NotificationStatus[] = [];
     let scanned = 0;
     // A search for rare items reads in larger steps.
     const isByStatus = search.state === "accepted" || (search.reason !== undefined && search.state !== "parked");
-    const isRare = search.partnerId !== undefined && (matchesContent(search) || isByStatus);
-    const endsMs = matchesContent(search) ? this.#parts.clock.nowMs() + scanMsMax : Number.POSITIVE_INFINITY;
-    for await (const { standings, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, search)) {
+    const isRare = search.partnerId !== undefined && (matchesContent(match) || isByStatus);
+    const endsMs = matchesContent(match) ? this.#parts.clock.nowMs() + scanMsMax : Number.POSITIVE_INFINITY;
+    for await (const { standings, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, match, keys)) {
       scanned += rows;
       found.push(...standings.filter((standing) => isIn(search, standing)));
       if (found.length > limit) break;
@@ -368,16 +373,25 @@ export class Notifications {
     };
   }
 
-  /** Statuses in the order of the range, read in bounded steps; only those that match the search. */
-  async *#walk(range: KeyRange, rowsMax: number, search: NotificationSearch): AsyncGenerator<Step> {
+  /**
+   * Statuses in the order of the range, read in bounded steps; only those that match.
+   *
+   * @param named those that were looked up; undefined: all of the range
+   */
+  async *#walk(
+    range: KeyRange,
+    rowsMax: number,
+    match: SubjectMatch,
+    named: readonly NotificationKey[] | undefined,
+  ): AsyncGenerator<Step> {
     const { store } = this.#parts;
     const step = async (keys: readonly NotificationKey[]) => {
-      const matching = matchesContent(search) ? await store.matching(keys, search) : keys;
+      const matching = matchesContent(match) ? await store.matching(keys, match) : keys;
       return { standings: await store.statuses(matching), lastId: keys.at(-1)?.id ?? null, rows: keys.length };
     };
-    if (search.q !== undefined) {
-      const named = await store.lookUp(search.q, range.partnerId, searchRowsMax);
-      yield await step(named.filter(({ id }) => id >= range.fromId && id < range.belowId));
+    if (named !== undefined) {
+      const within = named.filter(({ id }) => id >= range.fromId && id < range.belowId);
+      for (let at = 0; at < within.length; at += scanRows) yield await step(within.slice(at, at + scanRows));
       return;
     }
     let { belowId } = range;
@@ -503,7 +517,7 @@ function reasonsOf({ reason }: NotificationFilter): readonly string[] | undefine
 
 const contentFields = [
   ...["command", "tid", "mid", "refId", "approveCode", "billId", "lastFour", "contains"],
-  ...["result", "amountFrom", "amountTo"],
+  ...["merchantTransId", "beginning", "result", "amountFrom", "amountTo"],
 ] as readonly (keyof SubjectMatch)[];
 
 function matchesContent(match: SubjectMatch): boolean {

@@ -103,7 +103,10 @@ export interface NotificationSubject {
   readonly lastFour: string | null;
 }
 
-/** Exact values that the content must have. `contains` matches part of merchantTransId, in either case. */
+/**
+ * Exact values that the content must have. `contains` matches part of merchantTransId, in either case, and `beginning`
+ * its beginning.
+ */
 export interface SubjectMatch {
   readonly command?: NotifiedCommand | undefined;
   readonly tid?: string | undefined;
@@ -113,6 +116,8 @@ export interface SubjectMatch {
   readonly billId?: string | undefined;
   readonly lastFour?: string | undefined;
   readonly contains?: string | undefined;
+  readonly merchantTransId?: string | undefined;
+  readonly beginning?: string | undefined;
   /** By isoResponseCode: 00, or another one. */
   readonly result?: "approved" | "declined" | undefined;
   /** Bounds of the amount, or a settlement's totalAmount: decimals, both inclusive. */
@@ -256,8 +261,15 @@ export interface NotificationStore {
   partnerIds(): Promise<readonly PartnerId[]>;
   /** Searches all partners if none is given. */
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined>;
-  /** Searches by notification id, transaction id, reqId, externalId or merchantTransId; if none matches, by prefix. */
-  lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]>;
+  /**
+   * Searches by notification id, transaction id, reqId, externalId or merchantTransId; if none matches, by prefix. If
+   * `rowsMax` match or more, the result is what they have in common: the keys would be any of them.
+   */
+  lookUp(
+    q: string,
+    partnerId: PartnerId | undefined,
+    rowsMax: number,
+  ): Promise<readonly NotificationKey[] | Pick<SubjectMatch, "merchantTransId" | "beginning">>;
   /** At most `rowsMax` keys in the requested order. Fewer means that there are no more. */
   keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]>;
   /** The status of those `keys` that still exist, in their order. */

@@ -1,9 +1,10 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { urlCircuit } from "../../delivery/limits/circuits.ts";
-import { type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { idTimeMs, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { EventKind } from "../../telemetry/events.ts";
 import { insertEvents } from "../events.ts";
+import { sampleFacts } from "../rows.fixture.ts";
 import { dayMs, dayOf, partitionName } from "../schema/partitions.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
@@ -104,6 +105,41 @@ describe("a search for one notification", () => {
     expect(await idsOf({ q: "order 1", after: page.next ?? "" })).toEqual([ids[0]]);
   });
 });
+
+test.each([
+  [520, "begin so", (nth: number) => `till ${1_000 + nth}`],
+  [5_020, "begin so", (nth: number) => `till ${10_000 + nth}`],
+  [5_020, "are it", () => "till"],
+])(
+  "a search for a merchantTransId shows all %i that %s, the newest first, within the filter",
+  async (count, _, name) => {
+    const ids = Array.from({ length: count }, () => newId<"notification">());
+    const contents = ids.map((id, nth) => JSON.stringify(sampleFacts({ id, merchantTransId: name(nth) })));
+    await bench.pool.query(
+      `WITH n AS (
+       INSERT INTO notifications (partner_id, id, chain_id, command, content)
+       SELECT $1, i.id, i.id, 'SALE', i.content FROM unnest($2::uuid[], $3::json[]) AS i (id, content)
+       RETURNING id, content)
+     INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts, notification_id, merchant_trans_id)
+     SELECT $1, n.id, 'command', 'SALE', 'SUCCESS', n.id, n.content, n.id, n.content #>> '{fields,merchantTransId}' FROM n`,
+      [partner.id, ids, contents],
+    );
+    await insertNotification(bench.pool, partner.id);
+    const allOf = async (search: Partial<Parameters<typeof bench.notifications.search>[0]>) => {
+      const seen: string[] = [];
+      for (let after: string | undefined; ; ) {
+        const { items, next } = await bench.notifications.search({ limit: 500, q: "till", ...search, after });
+        seen.push(...items.map(({ id }) => id));
+        if (next === null) return seen;
+        after = next;
+      }
+    };
+    expect(await allOf({ partnerId: partner.id })).toEqual(ids.toReversed());
+    const from = new Date(idTimeMs(ids.at(-1) as NotificationId)).toISOString();
+    expect(await allOf({ from })).toContain(ids.at(-1));
+    expect(await allOf({ from, partnerId: other.id })).toEqual([]);
+  },
+);
 
 describe("a search for many", () => {
   test("shows the newest first, page by page, across days and partners", async () => {

@@ -1,5 +1,5 @@
 import { idTimeMs, isUuid, lowestId, type NotificationId, type PartnerId } from "../../ids.ts";
-import type { KeyRange, NotificationKey } from "../../notifications/store.ts";
+import type { KeyRange, NotificationKey, NotificationStore } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { dayMs } from "../schema/partitions.ts";
@@ -49,7 +49,7 @@ function arm(condition: string): string {
 }
 
 function lookUp(arms: readonly string[]): string {
-  return `WITH ${wanted} SELECT "partnerId", id FROM (${arms.join(" UNION ")}) AS found ORDER BY id DESC LIMIT $3`;
+  return `WITH ${wanted} SELECT "partnerId", id FROM (${arms.join(" UNION ")}) AS found LIMIT $3`;
 }
 
 function keysOf(range: KeyRange): string {
@@ -83,7 +83,7 @@ export async function lookUpKeys(
   q: string,
   partnerId: PartnerId | undefined,
   rowsMax: number,
-): Promise<readonly NotificationKey[]> {
+): ReturnType<NotificationStore["lookUp"]> {
   const beginning = () => askAlong(homes, partnerId, lookUp(byBeginning), [partnerId ?? null, q, rowsMax]);
   const uuid = isUuid(q) ? [q.toLowerCase()] : [];
   const asked = await Promise.all([
@@ -91,9 +91,11 @@ export async function lookUpKeys(
     askAlong(homes, partnerId, lookUp(byText), [partnerId ?? null, q, rowsMax]),
   ]);
   const exact = asked.flat();
+  if (exact.length >= rowsMax) return { merchantTransId: q };
   const found = exact.length > 0 ? exact : await beginning();
+  if (found.length >= rowsMax) return { beginning: q };
   const keys = new Map(found.map((key) => [`${key.partnerId} ${key.id}`, key]));
-  return [...keys.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, rowsMax);
+  return inOrder([...keys.values()], "newest");
 }
 
 /** Keys in the order of their ids, which is the order of time. */

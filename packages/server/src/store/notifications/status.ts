@@ -192,6 +192,8 @@ const matching = `
       WHEN coalesce(f.fields ->> 'amount', f.fields ->> 'totalAmount') ~ '^[0-9]{1,20}([.][0-9]{1,6})?$'
       THEN coalesce(f.fields ->> 'amount', f.fields ->> 'totalAmount')::numeric
         BETWEEN coalesce($14::numeric, 0) AND coalesce($15::numeric, 'Infinity') END))
+    AND ($16::text IS NULL OR f.fields ->> 'merchantTransId' = $16)
+    AND ($17::text IS NULL OR starts_with(f.fields ->> 'merchantTransId', $17))
   ORDER BY k.place`;
 
 // A settlement with thousands of entries is not read for a list: that would be megabytes for one line.
@@ -217,7 +219,7 @@ export async function readMatching(
   if (keys.length === 0) return [];
   const { command, tid, mid, refId, approveCode, billId, lastFour, contains, result, amountFrom, amountTo } = match;
   const texts = [command, tid, mid, refId, approveCode, billId, lastFour, contains, result, amountFrom, amountTo];
-  const wanted = texts.map((value) => value ?? null);
+  const wanted = [...texts, match.merchantTransId, match.beginning].map((value) => value ?? null);
   return await queryAlongIndexes<NotificationKey>(pool, matching, [...boundsOf(keys), ...wanted]);
 }
 
