@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { badFields, type ErrorCode, errors, ServiceError } from "./errors.ts";
 
@@ -13,6 +15,11 @@ describe("the catalogue", () => {
 
   test("no two codes share a title", () => {
     expect(new Set(codes.map((code) => errors[code].title)).size).toBe(codes.length);
+  });
+
+  test("each code is under one status", () => {
+    const table = readFileSync(join(import.meta.dirname, "error-table.ts"), "utf8");
+    expect([...table.matchAll(/^ {4}(\w+): \[/gm)].map(([, code]) => code)).toEqual(codes);
   });
 });
 
