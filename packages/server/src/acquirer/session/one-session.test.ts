@@ -70,7 +70,7 @@ async function hosted() {
   closing.push(() => host.close());
   const shared = new Shared();
   closing.push(() => expect(shared.troubles).toEqual([]));
-  const start = (nth: number, after?: Promise<void>) => {
+  const start = (nth: number, after?: Promise<void>, port = host.port) => {
     let lease: string | undefined = `0000000${nth}-0000-7000-8000-000000000000`;
     const unmatched: UnmatchedAnswer[] = [];
     const rpc = new InstanceRpc({
@@ -86,7 +86,7 @@ async function hosted() {
       open: () =>
         new Iso8583Acquirer({
           profile,
-          hosts: [{ host: "127.0.0.1", port: host.port }],
+          hosts: [{ host: "127.0.0.1", port }],
           clock: systemClock,
           connectsLater: true,
           timings: { backOffMs: () => 1 },
@@ -273,6 +273,23 @@ test("the wait for a session is a part of the time that a message has", async ()
   shared.holder = { leaseId: holder, isUp: true, isSignedOff: false, detail: "" };
   await expect(answer).rejects.toBeInstanceOf(NoAnswer);
   expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 100);
+});
+
+test("an instance that cannot reach the host for a minute leaves the session to another, and passes its messages on", async () => {
+  const { host, start, first } = await hosted();
+  const gone = await FakeHost.listen();
+  const { port } = gone;
+  await gone.close();
+  await first.session.close();
+  const cutOff = start(2, undefined, port);
+  await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
+  const third = start(3);
+  await expect.poll(() => third.session.health().detail).toContain("another instance has the one session");
+  await vi.advanceTimersByTimeAsync(60_000);
+  await expect.poll(() => third.session.health().detail).toContain("signed on at");
+  await expect.poll(() => cutOff.session.health().ok).toBe(true);
+  expect((await cutOff.session.ask(new Till().sale("tok_approve"), patient)).responseCode).toBe("00");
+  expect(host.sockets.size).toBe(1);
 });
 
 test("an instance that stops gives the session up only when its link is closed: the host allows no second one", async () => {

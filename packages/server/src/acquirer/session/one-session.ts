@@ -62,11 +62,15 @@ const holderWaitMsMax = 3_000;
  */
 const handoverShare = 2 / 3;
 const looksAtLeaseEveryMs = 100;
+/** A host that restarts is back before, and the session stays where it was. */
+const unreachedMsMax = 60_000;
+/** Meanwhile every other instance looks. */
+const restMs = 4 * lookEveryMs;
 
 /**
  * An acquirer whose host allows one session at a time. One instance holds it, as long as its lease is valid; only that
  * one connects. The others pass their messages on to it, so every instance accepts every command. When the holder is
- * gone, another takes the session as soon as its lease is.
+ * gone, another takes the session as soon as its lease is; one that cannot reach the host leaves it to another.
  */
 export class OneSession implements Acquirer {
   readonly #parts: OneSessionParts;
@@ -82,6 +86,10 @@ export class OneSession implements Acquirer {
   /** The host of another holder's link, as far as it is known from what that holder said. */
   #siteOfOther: string | undefined;
   #described = "";
+  /** When the holder's own link was last connected, or began. */
+  #reachedMs = 0;
+  /** The session is left to others until then. */
+  #restUntilMs = 0;
   #lastUpMs = systemClock.monotonicMs();
   #looking: Promise<void> | undefined;
   /** The end of the link of the session that was given up last. */
@@ -201,7 +209,8 @@ export class OneSession implements Acquirer {
   async #look(): Promise<void> {
     const lease = this.#parts.lease();
     if (this.#heldBy !== undefined && this.#heldBy !== lease) await this.#release();
-    if (lease === undefined || !this.#mayConnect || this.#isClosed) return;
+    const nowMs = systemClock.monotonicMs();
+    if (lease === undefined || !this.#mayConnect || this.#isClosed || nowMs < this.#restUntilMs) return;
     const { name, store, rpc } = this.#parts;
     const before = this.#other();
     this.#holder = await store.claim(name, lease);
@@ -218,6 +227,8 @@ export class OneSession implements Acquirer {
     // The duration changes with each check, and need not be reported.
     const detail = health.detail.replace(/ for \d+ s\b/, "");
     const { ok, isSignedOff = false } = health;
+    if (ok || isSignedOff) this.#reachedMs = nowMs;
+    if (nowMs - this.#reachedMs >= unreachedMsMax) return this.#leave(this.#heldBy);
     const described = `${ok} ${isSignedOff} ${detail}`;
     if (described === this.#described) return;
     await store.describe(name, this.#heldBy, { ok, isSignedOff, detail });
@@ -227,6 +238,7 @@ export class OneSession implements Acquirer {
   #take(lease: string): void {
     this.#heldBy = lease;
     this.#described = "";
+    this.#reachedMs = systemClock.monotonicMs();
     this.#link.connect();
     this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, async (message, asked) => {
       // This process may have stood still, with the message in its socket: whoever asked has given up since.
@@ -253,6 +265,13 @@ export class OneSession implements Acquirer {
     }, looksAtLeaseEveryMs);
     await Promise.race([Promise.allSettled(this.#served), promise]);
     clearInterval(timer);
+  }
+
+  /** The host cannot be reached from here: another instance may have a way. */
+  async #leave(heldBy: string): Promise<void> {
+    this.#restUntilMs = systemClock.monotonicMs() + restMs;
+    await this.#release();
+    await this.#parts.store.release(this.#parts.name, heldBy);
   }
 
   /** Requests in flight get no answer any more. The next link connects once the session is ours again. */
