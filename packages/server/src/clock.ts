@@ -23,3 +23,14 @@ export const systemTimers: Timers = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Waits for `work`, but no longer than `ms`: then it resolves to undefined, and how `work` ends later is ignored. */
+export async function within<Result>(ms: number, work: Promise<Result>): Promise<Result | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const cancel = systemTimers.after(ms, () => resolve(undefined));
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    cancel();
+  }
+}

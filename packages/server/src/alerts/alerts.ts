@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Clock } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import { newId } from "../ids.ts";
 import type { EventKind, EventSink, NewEvent } from "../telemetry/events.ts";
 import { alertKinds } from "./kinds.ts";
@@ -195,9 +195,7 @@ export class Alerts implements EventSink {
   async #pause(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const timer = setTimeout(resolve, this.#parts.pollMs);
-    if (!this.#news) await promise;
-    clearTimeout(timer);
+    if (!this.#news) await within(this.#parts.pollMs, promise);
     this.#news = false;
   }
 }

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { open } from "node:fs/promises";
 import { connect as connectTcp, type Socket } from "node:net";
 import { hostname } from "node:os";
-import { setTimeout as pause } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { fileURLToPath } from "node:url";
+import { within } from "../clock.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
 import { asciiJson, syslogLine } from "../operators/audit.ts";
 import type { FeedEntry, FeedTarget } from "./stream.ts";
@@ -90,7 +90,8 @@ function syslogTarget({ protocol, hostname: host, port }: URL): FeedTarget {
       }
       // It closes its side after it has read the end of ours.
       ending.end();
-      await Promise.race([once(ending, "close").catch(() => undefined), pause(timeoutMs, undefined, { ref: false })]);
+      const closed = once(ending, "close").catch(() => undefined);
+      await within(timeoutMs, closed);
       const isReceived = ending.readableEnded && ending.writableFinished;
       ending.destroy();
       return isReceived;

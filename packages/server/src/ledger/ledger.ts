@@ -8,7 +8,7 @@ import {
   NotSent,
   OtherSite,
 } from "../acquirer/acquirer.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
 import { requestProblems } from "../commands/requests/check.ts";
 import type { CommandRequest } from "../commands/requests/request.ts";
@@ -459,17 +459,4 @@ function movesMoney({ command }: Pick<Transaction, "command">): boolean {
 function isNotified(command: string, { settings }: Partner): boolean {
   if (command === "REFUND") return settings.refunds === "notified";
   return notifiedCommands.some((notified) => notified === command);
-}
-
-/** Undefined if the time runs out first. */
-async function within<Result>(timeoutMs: number, result: Promise<Result>): Promise<Result | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const timedOut = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), timeoutMs);
-  });
-  try {
-    return await Promise.race([result, timedOut]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,6 +1,6 @@
 import { createPrivateKey } from "node:crypto";
 import { BoundedMap } from "../bounded-map.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 import { apiKeyHash, isApiKey, keyObject } from "./keys.ts";
@@ -240,15 +240,12 @@ function currentKeys(loaded: LoadedPartner, keyObjects: ReadonlyMap<string, Part
 
 /** A slower result would be too old. */
 async function withinAge<Result>(result: Promise<Result>): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ServiceError("unavailable", undefined, { retryAfterS: 2 })), ageMaxMs);
-  });
-  try {
-    return await Promise.race([result, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const inTime = await within(
+    ageMaxMs,
+    result.then((value) => ({ value })),
+  );
+  if (inTime === undefined) throw new ServiceError("unavailable", undefined, { retryAfterS: 2 });
+  return inTime.value;
 }
 
 /** The time for which an unknown key is cached as unknown; a key just registered was never looked up before. */

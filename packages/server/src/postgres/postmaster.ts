@@ -5,6 +5,7 @@ import { open, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
+import { within } from "../clock.ts";
 import type { Binaries } from "./binaries.ts";
 import { cleanSocketDirectory, type DataLocation, makeSocketDirectory, socketPort } from "./location.ts";
 import { cleanEnvironment, commandLine } from "./process.ts";
@@ -142,14 +143,9 @@ export async function stopPostmaster(
 }
 
 /** The timer is not unref'd: it alone keeps this process alive until the server is gone. */
-function goneWithin({ gone }: Pick<Postmaster, "gone">, boundMs: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const bound = setTimeout(resolve, boundMs, false);
-    void gone.then(() => {
-      clearTimeout(bound);
-      resolve(true);
-    });
-  });
+async function goneWithin({ gone }: Pick<Postmaster, "gone">, boundMs: number): Promise<boolean> {
+  const isGone = gone.then(() => true);
+  return (await within(boundMs, isGone)) ?? false;
 }
 
 const orphanCheckEveryMs = 20;

@@ -20,6 +20,7 @@ import {
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Acquirers, askedBy } from "../acquirer/acquirer.ts";
 import { settingsName } from "../acquirer/registered/registry.ts";
+import { within } from "../clock.ts";
 import type { Config } from "../config/config.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -75,11 +76,9 @@ export function openTracing({ config, version, log, metrics }: TracingOptions) {
     requests: (app: FastifyInstance) => traceRequests(app, traces),
     /** Exports what is left, and waits for that no longer than two seconds. */
     async stop(): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, flushMs);
       // A failed export was counted and logged.
-      await Promise.race([provider.shutdown().catch(() => undefined), promise]);
-      clearTimeout(timer);
+      const ended = provider.shutdown().catch(() => undefined);
+      await within(flushMs, ended);
     },
   };
 }

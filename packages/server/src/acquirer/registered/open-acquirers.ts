@@ -1,3 +1,4 @@
+import { within } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
 import { type Acquirer, type Acquirers, askedBy, NotSent, noAcquirer, type UnmatchedAnswer } from "../acquirer.ts";
 import type { AcquirerStore, StoredAcquirer } from "./registry.ts";
@@ -167,11 +168,8 @@ function counted(link: Acquirer) {
     acquirer: askedBy(link, ask),
     async closeOnceAnswered(timeoutMs: number): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, timeoutMs);
       onNone = resolve;
-      if (inFlight === 0) resolve();
-      await promise;
-      clearTimeout(timer);
+      if (inFlight > 0) await within(timeoutMs, promise);
       await link.close();
     },
   };

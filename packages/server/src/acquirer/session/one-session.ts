@@ -1,5 +1,5 @@
 import { cardCommands } from "@paybell/contract";
-import { systemClock } from "../../clock.ts";
+import { systemClock, within } from "../../clock.ts";
 import {
   type Acquirer,
   type AcquirerAnswer,
@@ -314,16 +314,14 @@ export class OneSession implements Acquirer {
 
   /** Waits for a look after which `isEnough`. @returns false when the time was over before */
   async #wokenWithin(timeoutMs: number, isEnough: () => boolean): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(false), timeoutMs);
+    const { promise, resolve } = Promise.withResolvers<true>();
     const look = () => {
       if (this.#isClosed || isEnough()) resolve(true);
     };
     this.#waiting.add(look);
-    const isWoken = await promise;
-    clearTimeout(timer);
+    const isWoken = await within(timeoutMs, promise);
     this.#waiting.delete(look);
-    return isWoken;
+    return isWoken ?? false;
   }
 
   #wakeWaiting(): void {

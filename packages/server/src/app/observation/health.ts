@@ -1,5 +1,6 @@
 import type { Acquirer, AcquirerHealth, Acquirers } from "../../acquirer/acquirer.ts";
 import { settingsName } from "../../acquirer/registered/registry.ts";
+import { within } from "../../clock.ts";
 import type { Health } from "../../http/dependencies.ts";
 import type { CurrentCountsStore } from "../../notifications/overview.ts";
 import type { PendingStatus } from "../../store/deliveries/pending-status.ts";
@@ -126,23 +127,14 @@ export interface HealthParts {
 export async function health(parts: HealthParts): Promise<Health> {
   const { standing, databaseTimeoutMs = databaseTimeoutMsDefault } = parts;
   const leaseMs = parts.leaseMs();
-  const [database, daysAhead] = await Promise.all([
-    timed(
-      standing.ping().then(
-        () => undefined,
-        () => "cannot be reached",
-      ),
-      databaseTimeoutMs,
-      `no answer within ${databaseTimeoutMs / 1_000} s`,
-    ),
-    timed(
-      standing.daysAhead().catch(() => undefined),
-      databaseTimeoutMs,
-      undefined,
-    ),
-  ]);
+  const ping = standing.ping().then(
+    () => ({ ok: true, detail: "answers" }),
+    () => ({ ok: false, detail: "cannot be reached" }),
+  );
+  const days = standing.daysAhead().catch(() => undefined);
+  const [database, daysAhead] = await Promise.all([within(databaseTimeoutMs, ping), within(databaseTimeoutMs, days)]);
   const checks = {
-    database: { ok: database === undefined, detail: database ?? "answers" },
+    database: database ?? { ok: false, detail: `no answer within ${databaseTimeoutMs / 1_000} s` },
     lease: { ok: leaseMs > 0, detail: leaseMs > 0 ? `is held for ${(leaseMs / 1_000).toFixed(1)} s` : "lost" },
     ...(parts.isStopping === true && { stop: { ok: false, detail: "this instance stops: use another one" } }),
     ...(parts.isDeliveryFit !== undefined && {
@@ -162,17 +154,4 @@ function historyDetail(daysAhead: number | undefined): string {
   if (daysAhead === undefined) return "could not be read";
   const days = `${daysAhead} days are prepared`;
   return daysAhead < partitionsWarnBelow ? `warning: only ${days}` : days;
-}
-
-/** The result of `work`, or `late` if it takes longer. */
-async function timed<Value>(work: Promise<Value>, timeoutMs: number, late: Value): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<Value>((resolve) => {
-    timer = setTimeout(() => resolve(late), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, over]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

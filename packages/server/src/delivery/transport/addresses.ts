@@ -1,6 +1,7 @@
 import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
+import { within } from "../../clock.ts";
 import { AddressBlocks } from "../../partners/settings/address-blocks.ts";
 
 /** Resolves a host name to its addresses, the preferred ones first. Rejects if there are none, or without an answer. */
@@ -65,12 +66,8 @@ async function fromNameServers(resolver: dns.Resolver, name: string): Promise<st
     if (other.length === 0) throw error;
     return other;
   });
-  const rest = await Promise.race([v6, after(otherFamilyWaitMs)]);
-  return [...new Set([...first, ...rest])];
-}
-
-function after(delayMs: number): Promise<string[]> {
-  return new Promise((resolve) => setTimeout(resolve, delayMs, []).unref());
+  const rest = await within(otherFamilyWaitMs, v6);
+  return [...new Set([...first, ...(rest ?? [])])];
 }
 
 function oneAtATime(resolve: Resolve): Resolve {

@@ -1,5 +1,6 @@
 import type { Client, Pool } from "pg";
 import type { BackupSource } from "../../backups/take.ts";
+import { within } from "../../clock.ts";
 import { withClient } from "../database/client.ts";
 import { readExcessRights } from "../database/service-role.ts";
 import { planned } from "../database/statement.ts";
@@ -72,14 +73,11 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
 }
 
 async function listens(client: Client): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), listenTimeoutMs);
+  const { promise, resolve } = Promise.withResolvers<true>();
   client.on("notification", () => resolve(true));
   await client.query("LISTEN paybell_check");
   await client.query("NOTIFY paybell_check");
-  const heard = await promise;
-  clearTimeout(timer);
-  return heard;
+  return (await within(listenTimeoutMs, promise)) ?? false;
 }
 
 const readSource = planned<{

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Clock } from "../../../clock.ts";
+import { type Clock, within } from "../../../clock.ts";
 import { messageOf } from "../../../errors.ts";
 import { approvedCode, malfunctionCode } from "../../../response-codes.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
@@ -167,10 +167,8 @@ export class Link {
     if (this.isUp) return true;
     if (this.#closing.signal.aborted) return false;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, timeoutMs);
     this.#ups.add(resolve);
-    await promise;
-    clearTimeout(timer);
+    await within(timeoutMs, promise);
     this.#ups.delete(resolve);
     return this.isUp;
   }
