@@ -1,12 +1,10 @@
+import { type Guard, references, type TransactionStatus } from "../../packages/server/src/commands/states.ts";
 import {
   batchTransitions,
-  guards,
-  references,
   reversalTransitions,
   statusTransitions,
-  type TransactionStatus,
   type Transition,
-} from "../../packages/server/src/commands/states.ts";
+} from "../../packages/server/src/commands/transitions.fixture.ts";
 import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
 
 /** Each way from one state to another once: the table below it has the events. */
@@ -30,6 +28,14 @@ function transitionTable(transitions: readonly Transition<string>[]): string {
     ]),
   );
 }
+
+const guards: Readonly<Record<Guard, string>> = {
+  within_days: "at most PAYBELL_PREAUTH_DAYS old",
+  within_amount: "at most the authorised amount",
+  within_refundable: "all its Refunds together are at most its amount",
+  being_reversed: "it did not succeed, its own Reversal is PENDING, and no other REVERSAL waits for that",
+  never_refused: "its own Reversal does not say that it STANDS",
+};
 
 function begun(): Transition<TransactionStatus>[] {
   return Object.entries(references).flatMap(([command, { of, cases }]) =>

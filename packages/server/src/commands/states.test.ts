@@ -6,19 +6,16 @@ import { originalRefusal } from "./original.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
 import { reversalStateAfter } from "./reversal.ts";
 import {
-  batchTransitions,
   type OriginalState,
   type ReferringCommand,
   references,
   reversalStates,
-  reversalTransitions,
-  statusTransitions,
   type TransactionStatus,
-  type Transition,
   transactionStatuses,
   transactionStatusOf,
 } from "./states.ts";
 import { terminalRefusal } from "./terminal.ts";
+import { batchTransitions, reversalTransitions, statusTransitions, type Transition } from "./transitions.fixture.ts";
 
 interface Asked {
   readonly original: OriginalState;
