@@ -216,6 +216,17 @@ describe("a finding", () => {
     expect(reconcile(settlement, [...transactions, refund])).toEqual(reconcile(settlement, transactions));
   });
 
+  it("goes by a known command, whatever transaction_type was agreed on for it", () => {
+    const { transactions, settlement } = batchOf([...sold(1), { amount: 500, what: "voided", refId: "1" }]);
+    const [sale] = transactions as [CardIpn];
+    const typed = { SALE: "SETTLE", VOID: "CANCEL" } as Readonly<Record<string, string>>;
+    const known = transactions.map(({ transaction_type: command, ...one }) => {
+      return { ...one, command, transaction_type: typed[command] ?? "" };
+    });
+    const refund = { ...sale, id: "r", reqId: randomUUID(), command: "REFUND", transaction_type: "VOID" };
+    expect(reconcile(settlement, [...known, refund])).toMatchObject({ balanced: true, findings: [] });
+  });
+
   it("is reported once for a voided transaction whose Sale's IPN is missing", () => {
     const { transactions, settlement } = batchOf([{ amount: 500, what: "voided", refId: "1" }]);
     const saleVoid = transactions.filter(({ transaction_type }) => transaction_type === "VOID");

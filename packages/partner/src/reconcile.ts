@@ -12,8 +12,9 @@ export interface Reconcilable
   /** The transaction that a Void voided, if you stored it. Otherwise the invoiceNo identifies it. */
   readonly originalTransactionId?: string | undefined;
   /**
-   * Its command, if you know it: from your own request, or `GET /v1/transactions/<id>`. A switch may report a PreAuth
-   * with a batchNo, which only this distinguishes from a Sale: no settlement counts it, or its Void.
+   * Its command, if you know it: from your own request, or `GET /v1/transactions/<id>`. It decides, because the
+   * transaction_type of each command can be agreed on. A switch may report a PreAuth with a batchNo, which only this
+   * distinguishes from a Sale: no settlement counts it, or its Void.
    */
   readonly command?: string | undefined;
 }
@@ -262,13 +263,13 @@ function differing(
   return [{ code, field, stated, expected: expected === undefined ? "" : writeDecimal(expected) }];
 }
 
-function isVoid({ transaction_type: type }: Reconcilable): boolean {
-  return type === "VOID" || type === "CANCEL";
+function isVoid({ command, transaction_type: type }: Reconcilable): boolean {
+  return command ? command === "VOID" : type === "VOID" || type === "CANCEL";
 }
 
 /** A settlement neither counts nor lists a Refund. */
-function isRefund({ transaction_type: type }: Reconcilable): boolean {
-  return type === "REFUND";
+function isRefund({ command, transaction_type: type }: Reconcilable): boolean {
+  return (command || type) === "REFUND";
 }
 
 /** Whether one is a PreAuth, or the Void of one. */

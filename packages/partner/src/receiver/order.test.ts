@@ -130,6 +130,13 @@ describe("an IPN", () => {
     expect(orderOf(facts(complete), [older]).known).toEqual([older]);
   });
 
+  it("goes by its command, where that is signed, and not by the transaction_type that was agreed on for it", () => {
+    const typed = { ...facts(saleVoid), transactionType: "SALE" };
+    const refund = { ...facts(saleVoid), command: "REFUND", transactionType: "VOID" } as const;
+    expect(orderOf(facts(sale), [{ ...typed, command: "VOID" }])).toMatchObject({ stale: true });
+    expect(orderOf(facts(sale), [refund])).toMatchObject({ stale: false });
+  });
+
   it("with a switch's own id is ordered by its invoiceNo only", () => {
     const own = sampleIpn({ ipn: { id: "sale-1" } });
     const ownVoid = sampleIpn({ command: "VOID", of: own, ipn: { id: "void-1" } });

@@ -66,8 +66,8 @@ function stepOf(one: KnownIpn, invoice: readonly KnownIpn[]): 0 | 1 | 2 {
   return !isPreAuth(one) && invoice.some(isPreAuth) ? 1 : 0;
 }
 
-function isEnd({ transactionType }: Pick<KnownIpn, "transactionType">): boolean {
-  return transactionType === "VOID" || transactionType === "CANCEL";
+function isEnd({ command, transactionType }: Pick<KnownIpn, "command" | "transactionType">): boolean {
+  return command === "" ? transactionType === "VOID" || transactionType === "CANCEL" : command === "VOID";
 }
 
 function isPreAuth(one: Pick<KnownIpn, "command" | "transactionType" | "batchNo">): boolean {
