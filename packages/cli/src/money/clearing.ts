@@ -31,7 +31,7 @@ export function clearingCommand(context: CommandContext): AnyCommand {
     examples: ["paybell clearing send 2026-11-21.csv --acquirer first-bank"],
   })
     .argument("<file>", "as the acquirer sent it")
-    .requiredOption("--acquirer <name>", "whose file it is; default: that of the settings");
+    .requiredOption("--acquirer <name>", "whose file it is; `default` names that of the settings");
   const files = command("files", {
     summary: "list clearing files, newest first",
     examples: ["paybell clearing files --acquirer first-bank"],
@@ -80,7 +80,7 @@ export function clearingCommand(context: CommandContext): AnyCommand {
   ]);
 }
 
-const ofAcquirer = ["--acquirer <name>", "of one acquirer; default: that of the settings"] as const;
+const ofAcquirer = ["--acquirer <name>", "of one acquirer; `default` names that of the settings"] as const;
 const found = ["lines", "matched", "missingHere", "missingThere", "different"];
 
 const exceptionColumns: readonly TableColumn<Shown>[] = [

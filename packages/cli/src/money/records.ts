@@ -135,7 +135,7 @@ function listCommand(context: CommandContext, kind: Kind): AnyCommand {
     .option(...onlyPartner)
     .addOption(stateOption(kind)) as unknown as Command<[], ListOptions>;
   if (kind === transaction) {
-    made.option("--acquirer <name>", "only those that went to it; default: to that of the settings");
+    made.option("--acquirer <name>", "only those that went to it; `default` names that of the settings");
   }
   const [time = ""] = fields;
   return calls(

@@ -83,8 +83,16 @@ function listCommand<Item>(
 ): AnyCommand {
   const made = command(name, { summary, examples: [`paybell statement ${name} --tid T0000001 --from 2026-11-01`] })
     .option("--tid <tid>", "of one terminal")
-    .option("--from <time>", "then or later: 2d ago, a day, or a time with its zone", agoReader(context))
-    .option("--to <time>", "earlier: 2d ago, a day, which is included, or a time with its zone", agoReader(context))
+    .option(
+      "--from <time>",
+      "then or later: 2d ago, a day of your time zone, or a time with its zone",
+      agoReader(context),
+    )
+    .option(
+      "--to <time>",
+      "earlier: 2d ago, a day of your time zone, which is included, or a time with its zone",
+      agoReader(context),
+    )
     .addOption(limitOption());
   return calls(context, made, async (settings, { tid, from, to, limit }) =>
     itemsOf(await readPages<Item>(settings.partner(), `/v1/${name}`, { tid, from, to }, { itemsMax: limit }), columns),

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "@commander-js/extra-typings";
 import { expect, test } from "vitest";
-import { timeReader, wholeNumber } from "./options.ts";
+import { readDay, timeReader, wholeNumber } from "./options.ts";
 
 const readTime = timeReader({ nowMs: () => Date.parse("2026-11-25T12:00:00.000Z") });
 
@@ -20,9 +20,17 @@ test.each([
 // JavaScript reads the first four as times of 2001: everything since then would be sent again.
 test.each([
   ...["11-22", "1", "order-7", "nov", "2026", "2026-11-21 08:00", "2026-11-21T08:00:00", "2026-13-01", ""],
+  // And these for days of March and July.
+  ...["2026-02-30", "2026-06-31T08:00:00Z"],
   ...["1y", "h", "-1h", "1.5h", "1h30m", "999999w"],
 ])("%j is refused", (text) => {
   expect(() => readTime(text)).toThrow(InvalidArgumentError);
+});
+
+test("a day is one of the calendar", () => {
+  expect(readDay("2028-02-29")).toBe("2028-02-29");
+  for (const none of ["2026-02-29", "2026-11-31", "2026-1-1", "today"])
+    expect(() => readDay(none)).toThrow(InvalidArgumentError);
 });
 
 test.each(["4", "11", "1e1", "0x7", "07", " 7", "7.0", "", "seven"])("%j is no whole number from 5 to 10", (text) => {
