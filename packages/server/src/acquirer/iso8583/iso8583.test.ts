@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { type AcquirerAnswer, NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
+import { askUnanswered } from "../conformance.ts";
 import { emptyTotals, Till } from "../till.fixture.ts";
 import { profile as example, usualMac } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "./iso8583.ts";
@@ -92,9 +93,9 @@ describe("an acquirer over ISO 8583", () => {
     expect(await acquirer.isUpWithin(600_000)).toBe(true);
     host.answer = () => undefined;
     const late = Promise.withResolvers<string>();
-    const options = { timeoutMs: 20, onLateAnswer: (answer: AcquirerAnswer) => late.resolve(answer.responseCode) };
-    await expect(acquirer.ask(sale, options)).rejects.toBeInstanceOf(NoAnswer);
-    await expect(acquirer.ask(other, options)).rejects.toBeInstanceOf(NotSent);
+    const onLateAnswer = (answer: AcquirerAnswer) => late.resolve(answer.responseCode);
+    expect(await askUnanswered(acquirer, sale, { onLateAnswer })).toBeInstanceOf(NoAnswer);
+    await expect(acquirer.ask(other, { timeoutMs: 20, onLateAnswer })).rejects.toBeInstanceOf(NotSent);
     const [unanswered, ...others] = host.heard.filter(({ mti }) => mti === "0200");
     expect(others).toEqual([]);
     if (unanswered !== undefined) host.send(answerTo(unanswered, "00"));

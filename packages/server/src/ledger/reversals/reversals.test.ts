@@ -249,6 +249,7 @@ describe("a 25 to a Reversal", async () => {
   ])("parks it after the schedule if %s", async (_, site, originalSite) => {
     const [dying, other] = [await patient.start(), await patient.start()];
     dying.nextFares("SALE", { answers: "lost" });
+    const isReversal = ({ command }: { readonly command: string }) => command === "REVERSAL";
     const death = dying.crashesAt({ at: "ask", phase: "before", when: isReversal });
     const sale = await dying.ended(own, new LedgerTill().sale());
     await death;
@@ -318,10 +319,6 @@ describe("a 25 to a Reversal", async () => {
     onTestFinished(() => {
       first.acquirer.host = "simulator";
     });
-  }
-
-  function isReversal(message: { readonly command: string }): boolean {
-    return message.command === "REVERSAL";
   }
 });
 
@@ -435,6 +432,8 @@ test("a stop waits for no Reversal that the database does not take", async () =>
   await expect.poll(() => leaving.logged.join()).toContain("could not be ended yet");
   await leaving.close();
   expect(await bench.reversalOf(sale.id)).toMatchObject({ state: "PENDING" });
+  await bench.runDueNow();
+  await bench.reversed(sale.id);
 });
 
 test("a refused Reversal alerts although its instance dies with the write", async () => {
