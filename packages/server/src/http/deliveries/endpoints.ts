@@ -90,13 +90,7 @@ function forPartner<Endpoint extends { readonly lastReason: string | null }>(end
   return { ...endpoint, lastReason: reasonForPartner(endpoint.lastReason) };
 }
 
-interface Page {
-  readonly state?: "closed" | "open" | "gone" | undefined;
-  readonly after?: string | undefined;
-  readonly limit: number;
-}
-
-function pageOf({ state, after, limit }: Page) {
+function pageOf({ state, after, limit }: z.infer<typeof endpointsQuery>) {
   const afterId = after === undefined ? undefined : readId<"endpoint">(after);
   return { limit, ...(state !== undefined && { state }), ...(afterId !== undefined && { after: afterId }) };
 }

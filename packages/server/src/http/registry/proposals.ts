@@ -1,4 +1,4 @@
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { newId, readId } from "../../ids.ts";
@@ -48,56 +48,54 @@ const proposalParams = z.object({ id: described(z.string(), "The proposal's id")
 
 /** Proposals of what takes two admins. It is confirmed by the request itself, which then names the proposal. */
 export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: Pick<OperatorCallers, "actor">): void {
-  const propose = (action: ProposableAction) => async (request: FastifyRequest) =>
-    viewOf(await proposed(parts, callers, action, request));
-  const response = responses(
-    [201, proposalSchema, "Proposed"],
-    "not_found",
-    "second_admin_required",
-    "card_number_in_clear",
-  );
-  const description = "Another admin confirms it by the request itself, with `proposal`, before it expires.";
+  const propose = (action: ProposableAction) => async (request: FastifyRequest, reply: FastifyReply) =>
+    reply.code(201).send(viewOf(await proposed(parts, callers, action, request)));
+  const documented = {
+    description: "Another admin confirms it by the request itself, with `proposal`, before it expires.",
+    response: responses(
+      [201, proposalSchema, "Proposed"],
+      "not_found",
+      "second_admin_required",
+      "card_number_in_clear",
+    ),
+  };
   app.post(
     "/operator/v1/partners/:id/keys/rotate/propose",
     operation(admin.changes("partner"), "proposeRotateKey", "Propose to replace a partner's key", {
-      description,
+      ...documented,
       params: partnerParams,
       body: rotateBody.omit({ proposal: true }),
-      response,
     }),
-    async (request, reply) => reply.code(201).send(await propose("rotateKey")(request)),
+    propose("rotateKey"),
   );
   app.post(
     "/operator/v1/partners/:id/api-keys/propose",
     operation(admin.changes("partner"), "proposeApiKey", "Propose another API key of a partner", {
-      description,
+      ...documented,
       params: partnerParams,
       body: apiKeyBody,
-      response,
     }),
-    async (request, reply) => reply.code(201).send(await propose("addApiKey")(request)),
+    propose("addApiKey"),
   );
   app.post(
     "/operator/v1/operators/propose",
     operation(admin.changes("input"), "proposeOperator", "Propose another admin", {
-      description,
+      ...documented,
       body: operatorBody.omit({ proposal: true }),
-      response,
     }),
-    async (request, reply) => reply.code(201).send(await propose("addOperator")(request)),
+    propose("addOperator"),
   );
   app.post(
     "/operator/v1/partners/:id/propose",
     {
       validatorCompiler: bodyCheckedElsewhere,
       ...operation(admin.changes("partner"), "proposePartnerChange", "Propose to lower a partner's protection", {
-        description,
+        ...documented,
         params: partnerParams,
         body: partnerPatchSchema.omit({ proposal: true }),
-        response,
       }),
     },
-    async (request, reply) => reply.code(201).send(await propose("changePartner")(request)),
+    propose("changePartner"),
   );
   app.get(
     "/operator/v1/two-admin-rule",
@@ -125,11 +123,10 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   app.post(
     "/operator/v1/two-admin-rule/propose",
     operation(admin.changes("rule"), "proposeTwoAdminRule", "Propose to change the rule", {
-      description,
+      ...documented,
       body: twoAdminRuleBody.omit({ proposal: true }),
-      response,
     }),
-    async (request, reply) => reply.code(201).send(await propose("changeTwoAdminRule")(request)),
+    propose("changeTwoAdminRule"),
   );
   app.get(
     "/operator/v1/proposals",
