@@ -143,6 +143,7 @@ interface Reported {
   /** The place of its original in the list. */
   readonly of?: number;
   readonly amount?: string;
+  readonly currency?: string;
   readonly status?: "ERROR";
 }
 const preAuth = { command: "PREAUTH", amount: "100" };
@@ -160,6 +161,7 @@ test.each<readonly [string, number, readonly Reported[]]>([
   ["a failed Sale that is reversed", 0, [failed, reversal]],
   ["a failed Sale that is voided", 0, [failed, voided]],
   ["a voided Sale", 0, [paid, voided]],
+  ["a Sale whose Void names no amount", 0, [paid, { ...voided, amount: "", currency: "" }]],
   ["a Sale whose Void is reversed", 50, [paid, voided, { ...reversal, of: 1 }]],
   ["a Sale whose second Void stands", 0, [paid, voided, { ...reversal, of: 1 }, voided]],
   ["a voided Sale that is reversed", 0, [paid, voided, reversal]],

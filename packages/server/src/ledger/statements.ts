@@ -27,6 +27,9 @@ export interface StatementRow {
   readonly voidsNothing: boolean;
   readonly notificationId: string | null;
   readonly reqId: string | null;
+  /** As in its IPN, but of a Void without an amount or currency what it voids has. */
+  readonly amount: string;
+  readonly currency: string;
   readonly fields: Fields;
 }
 
@@ -183,7 +186,7 @@ class Totals {
   readonly #sums = new Map<string, Sum>();
 
   add(row: StatementRow): StatementLine {
-    const { currency = "", amount = "" } = row.fields;
+    const { currency, amount } = row;
     const decimals = currencyDecimals(currency);
     const effect = effectOf(row);
     // A switch reports some without an amount.
@@ -229,7 +232,7 @@ function totalsOf(currency: string, { quantity, minor, net }: Sum) {
 
 /** @param movement the amount that it adds to the partner's balance, with its sign; empty if it has none */
 function lineOf(row: StatementRow, movement: string) {
-  const { kind, fields, command, state } = row;
+  const { kind, fields, command, state, currency } = row;
   const isSuccess = state === "SUCCESS";
   return {
     kind,
@@ -239,7 +242,7 @@ function lineOf(row: StatementRow, movement: string) {
     command,
     status: state,
     isoResponseCode: fields["isoResponseCode"] ?? "",
-    currency: fields["currency"] ?? "",
+    currency,
     amount: fields["amount"] ?? "",
     movement,
     reqId: fields["reqId"] || (row.reqId ?? ""),

@@ -91,7 +91,8 @@ const line = componentOf("StatementLine", "What happened to your money: one line
   amount: described(z.string(), "As in its IPN; empty for a Settlement"),
   movement: described(
     z.string(),
-    "What it adds to your balance: -150000 for a Void of 150000, 0 for a PreAuth or a failure; empty without amount",
+    "What it adds to your balance: -150000 for a Void of 150000, 0 for a PreAuth or a failure; empty without amount. A Void " +
+      "without amount takes back that of its original",
   ),
   reqId: z.string(),
   merchantTransId: z.string(),

@@ -17,6 +17,14 @@ export const voidedCommand = `
     ELSE (SELECT o.command FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id)
   END`;
 
+const moneyTold = (name: string) => `coalesce(t.facts #>> '{fields,${name}}', '')`;
+
+/** The amount or currency of `t`. A switch may report a Void without it, or of 0: it takes back what it voids. */
+export const moneyOf = (name: "amount" | "currency") => `CASE
+    WHEN t.command <> 'VOID' OR ${moneyTold(name)} ~ '[A-Z1-9]' THEN ${moneyTold(name)}
+    ELSE coalesce((SELECT o.facts #>> '{fields,${name}}' FROM transactions o
+      WHERE o.partner_id = t.partner_id AND o.id = t.original_id), ${moneyTold(name)}) END`;
+
 /**
  * `t` succeeded and was not reversed: it counts. One that was reversed once counts nowhere, whatever its Reversal does again,
  * until a person lets it stand.

@@ -16,6 +16,7 @@ import {
   commandsInSql,
   isStanding,
   isUntimed,
+  moneyOf,
   reversalOf,
   settlementCommands,
   voidedCommand,
@@ -205,8 +206,7 @@ const merchants = `
       AND t.created_at >= to_timestamp($4 / 1000.0) AND t.created_at < to_timestamp($5 / 1000.0)) AS t
   CROSS JOIN LATERAL (
     SELECT CASE WHEN t.state = 'SUCCESS' AND NOT (${isStanding}) THEN 'done' ELSE ${reversalOf("t")} END AS reversal,
-      coalesce(t.facts #>> '{fields,currency}', '') AS currency,
-      (t.facts #>> '{fields,amount}')::numeric AS amount OFFSET 0) AS m
+      ${moneyOf("currency")} AS currency, nullif(${moneyOf("amount")}, '')::numeric AS amount OFFSET 0) AS m
   WHERE ($1::uuid IS NULL OR p.id = $1)
     AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REFUND"])}
   GROUP BY t.partner_id, 2, m.currency`;

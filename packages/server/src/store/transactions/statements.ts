@@ -9,6 +9,7 @@ import {
   isSlow,
   isUndoneBefore,
   isUntimed,
+  moneyOf,
   statusTold,
   voidedCommand,
   voidsNothing,
@@ -22,7 +23,8 @@ const soonMs = 600_000;
 const commands = commandsInSql(notifiedCommands);
 const columns = `
   t.id, t.command, ${statusTold} AS state, t.original_id AS "originalId", t.notification_id AS "notificationId", t.req_id AS "reqId",
-  t.facts -> 'fields' AS fields, ${voidedCommand} AS "originalCommand",
+  t.facts -> 'fields' AS fields, ${moneyOf("amount")} AS amount, ${moneyOf("currency")} AS currency,
+  ${voidedCommand} AS "originalCommand",
   ${voidsNothing} AS "voidsNothing"`;
 const completed = `
   SELECT 'transaction' AS kind, t.completed_at AS at, ${columns}, ${isReversedEarly("t")} AS "isReversed",
