@@ -1,7 +1,6 @@
 import { notifiedCommands } from "@paybell/contract";
 import {
   type AcquirerAnswer,
-  type AcquirerAway,
   type AcquirerMessage,
   type Acquirers,
   NoAnswer,
@@ -163,25 +162,21 @@ export class Ledger {
     const { terminals, acquirers, transactions } = this.#parts;
     let acquirer = original?.acquirer ?? (await terminals.of(partner.id, procedure.tid));
     for (let tries = 1; ; tries += 1) {
-      // A transaction that does not exist needs no Reversal.
-      if (procedure.tid !== "" && !acquirers.has(acquirer)) throw new ServiceError("no_acquirer");
-      const away = acquirers.of(acquirer).away?.();
-      if (away !== undefined && request.command !== "REVERSAL") await this.#requireReachable(partner, request, away);
-      const site = acquirers.of(acquirer).site?.() ?? null;
-      const init = toInit(this.#parts, partner, request, {
-        id: start.id,
-        leaseId,
-        acquirer,
-        site,
-        procedure,
-        original,
-      });
-      this.#beginning.add(start.id);
-      const begun = await transactions.begin(init).finally(() => this.#beginning.delete(start.id));
-      if (begun.outcome !== "rerouted" || tries === reroutesMax) return { begun, init, procedure };
-      acquirer = await terminals.reread(partner.id, procedure.tid);
-      const problem = await this.#tokenProblem(partner.id, request);
+      const problem = tries === 1 ? undefined : await this.#tokenProblem(partner.id, request);
       if (problem !== undefined) throw badFields([problem]);
+      const why = await this.#unreachable(partner, request, procedure, acquirer);
+      if (why === undefined) {
+        const site = acquirers.of(acquirer).site?.() ?? null;
+        const own = { id: start.id, leaseId, acquirer, site, procedure, original };
+        const init = toInit(this.#parts, partner, request, own);
+        this.#beginning.add(start.id);
+        const begun = await transactions.begin(init).finally(() => this.#beginning.delete(start.id));
+        if (begun.outcome !== "rerouted" || tries === reroutesMax) return { begun, init, procedure };
+      }
+      const latest = original?.acquirer ?? (await terminals.reread(partner.id, procedure.tid));
+      // Its terminal may have been given another one because of that.
+      if (why !== undefined && (latest === acquirer || tries === reroutesMax)) throw why;
+      acquirer = latest;
     }
   }
 
@@ -189,15 +184,19 @@ export class Ledger {
    * Nothing is written for an acquirer that cannot be asked: the partner may use a terminal of another one. What has a
    * result already is answered all the same, and a REVERSAL is accepted, and sent later.
    */
-  async #requireReachable(
+  async #unreachable(
     { id }: Partner,
-    { reqId }: CommandRequest,
-    away: Promise<AcquirerAway | undefined>,
-  ): Promise<void> {
-    const why = await away;
-    if (why === undefined || (await this.findByReqId(id, reqId.toLowerCase())) !== undefined) return;
-    this.#parts.log.warn({ code: why.code, detail: why.detail }, "a command was refused: its acquirer is away");
-    throw new ServiceError(why.code, undefined, { retryAfterS: 5 });
+    { command, reqId }: CommandRequest,
+    { tid }: Procedure,
+    acquirer: string,
+  ): Promise<ServiceError | undefined> {
+    const { acquirers, log } = this.#parts;
+    // A transaction that does not exist needs no Reversal.
+    if (tid !== "" && !acquirers.has(acquirer)) return new ServiceError("no_acquirer");
+    const why = command === "REVERSAL" ? undefined : await acquirers.of(acquirer).away?.();
+    if (why === undefined || (await this.findByReqId(id, reqId.toLowerCase())) !== undefined) return undefined;
+    log.warn({ code: why.code, detail: why.detail }, "the acquirer of a command is away");
+    return new ServiceError(why.code, undefined, { retryAfterS: 5 });
   }
 
   /** Why the acquirer of the terminal cannot take the token of a card; undefined when it can. */

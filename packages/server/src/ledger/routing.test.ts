@@ -145,6 +145,20 @@ describe("a terminal's acquirer", () => {
     expect(rows).toEqual([]);
   });
 
+  test.each(["away", "removed"])("that is %s holds up no terminal that has another one by now", async (how) => {
+    await put("second");
+    const one = await started();
+    const sale = (amount: string) => one.run(partner, till.sale("tok_decline_51", amount));
+    expect(await sale("1")).toMatchObject({ transaction: { acquirer: "second" } });
+    const away = async () => ({ code: "acquirer_unreachable" as const, detail: "it is away" });
+    if (how === "away") Object.assign(one.others.get("second") as SimulatedAcquirer, { away });
+    else one.others.delete("second");
+    const code = how === "away" ? "acquirer_unreachable" : "no_acquirer";
+    await expect(sale("2")).rejects.toMatchObject({ code });
+    await put("third");
+    expect(await sale("3")).toMatchObject({ transaction: { acquirer: "third" } });
+  });
+
   test("judges the card's token: each takes what its host knows", async () => {
     await put("second");
     const only = Object.assign(new SimulatedAcquirer(), { refusesToken: () => "The host knows no such token." });
