@@ -79,7 +79,7 @@ export interface RedeliveryOptions {
   readonly to: "original" | "registered";
   /** Only counts. */
   readonly dryRun?: boolean | undefined;
-  /** The maximum number; a caller that stops and continues repeats until fewer match. */
+  /** The maximum number; of parked ones, a caller that stops and continues repeats until fewer match. */
   readonly limit?: number | undefined;
   /** The redelivery that this one continues. */
   readonly redelivery?: string | undefined;

@@ -54,7 +54,7 @@ const redeliveryFields = {
   dryRun: described(z.boolean(), "Only counts").optional(),
   limit: described(
     z.int().min(1).max(10_000),
-    "The maximum number, oldest first; to be able to stop, repeat until fewer match",
+    "The maximum number, oldest first. Of parked ones, to be able to stop: repeat until fewer match. Others match again",
   ).optional(),
   redelivery: described(
     z.uuid(),
