@@ -78,7 +78,7 @@ export const settings = {
         "request into a connection that closes.",
     ),
     answerTimeoutMs: setting("PAYBELL_ANSWER_TIMEOUT_MS", milliseconds(100, 3_600_000), 60_000).means(
-      "How long a caller may take to read an answer. Then the connection is closed.",
+      "How long a caller may take to read an answer, or the next 64 KiB of an export. Then the connection is closed.",
     ),
     unreadBytesMax: setting(
       "PAYBELL_UNREAD_BYTES_MAX",

@@ -1,13 +1,16 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterEach, describe, expect, test } from "vitest";
+import { Readable } from "node:stream";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventually } from "../../../../../test/support/service.ts";
 import { apiKey, HttpTestService, operatorToken } from "../service.fixture.ts";
+import { Connections } from "./connections.ts";
 
 const connectionsMax = 8;
 let service: HttpTestService;
 const sockets: Socket[] = [];
 afterEach(async () => {
+  vi.useRealTimers();
   for (const socket of sockets.splice(0)) socket.destroy();
   await service.close();
 });
@@ -198,6 +201,29 @@ describe("answers that nobody reads", () => {
     expect(await eventually("all four answers", async () => (bytes > 4_000_000 ? bytes : undefined))).toBeGreaterThan(
       0,
     );
+  });
+
+  test.each([
+    ["one that is sent in pieces is not, as long as its caller reads on", Readable.from([]), false],
+    ["a whole one is, however its caller reads", "text", true],
+  ])("are cut when their time is over: %s", (_, payload, isCut) => {
+    vi.useFakeTimers();
+    const [server, hooks] = [new EventEmitter(), new Map<string, (...given: unknown[]) => void>()];
+    const addHook = (name: string, hook: () => void) => hooks.set(name, hooks.get(name) ?? hook);
+    const bounds = { connectionsMax: 8, answerTimeoutMs: 60_000, unreadBytesMax: 1_000_000 };
+    const count = { inc: () => undefined, dec: () => undefined };
+    const metrics = { connections: count, connectionsClosed: count, onRead: () => undefined };
+    new Connections(bounds, { log: { warn: () => undefined }, metrics } as never).watch({ server, addHook } as never);
+    const socket = Object.assign(new EventEmitter(), { destroyed: false, writableLength: 32_768, bytesWritten: 0 });
+    server.emit("connection", Object.assign(socket, { destroy: () => (socket.destroyed = true) }));
+    hooks.get("onSend")?.({ raw: { socket }, headers: {} }, {}, payload, () => undefined);
+    for (let seconds = 0; seconds < 600; seconds += 30) {
+      socket.bytesWritten += 1_000_000;
+      vi.advanceTimersByTime(30_000);
+    }
+    expect(socket.destroyed).toBe(isCut);
+    vi.advanceTimersByTime(120_000);
+    expect(socket.destroyed).toBe(true);
   });
 
   test("do not keep the connection of a caller that stays connected after a 408", async () => {

@@ -133,7 +133,7 @@ export class Connections {
 }
 
 interface SlowReaderBounds {
-  /** The time that a caller may take to read one answer. */
+  /** The time that a caller may take to read one answer, or a piece of one that is a stream. */
   readonly timeoutMs: number;
   /** The size of answers in memory while they are being written, of all callers together. */
   readonly bytesMax: number;
@@ -145,6 +145,10 @@ interface Writing {
   answers: number;
   bytes: number;
   sinceMs: number;
+  /** What the operating system had taken by then. */
+  takenBytes: number;
+  /** An answer is sent in pieces, and may be of any length. */
+  isStream: boolean;
 }
 
 /** A stream's answer holds no more than a piece of it. */
@@ -173,7 +177,7 @@ class SlowReaders {
     app.server.on("connection", (socket: Socket) => socket.once("close", () => this.#forget(socket)));
     app.addHook("onSend", (request, _, payload, done) => {
       const { socket } = request.raw;
-      this.#begin(socket, bytesOf(payload), request.headers.authorization ?? socket.remoteAddress ?? "");
+      this.#begin(socket, payload, request.headers.authorization ?? socket.remoteAddress ?? "");
       done();
     });
     app.addHook("onResponse", (request, _, done) => {
@@ -196,13 +200,16 @@ class SlowReaders {
     return undefined;
   }
 
-  #begin(socket: Socket, bytes: number, owner: string): void {
+  #begin(socket: Socket, payload: unknown, owner: string): void {
     if (socket.destroyed) return;
+    const isStream = isPieced(payload);
+    const bytes = bytesOf(payload);
     const writing = this.#writing.get(socket);
-    if (writing === undefined) this.#writing.set(socket, { owner, answers: 1, bytes, sinceMs: performance.now() });
+    if (writing === undefined) this.#restart(socket, { owner, answers: 1, bytes, isStream });
     else {
       writing.answers += 1;
       writing.bytes += bytes;
+      writing.isStream ||= isStream;
     }
     this.#bytes += bytes;
     this.#makeRoom(socket);
@@ -240,9 +247,9 @@ class SlowReaders {
     else this.#forget(socket);
   }
 
-  #restart(socket: Socket, writing: Writing): void {
+  #restart(socket: Socket, writing: Omit<Writing, "sinceMs" | "takenBytes">): void {
     this.#writing.delete(socket);
-    this.#writing.set(socket, { ...writing, sinceMs: performance.now() });
+    this.#writing.set(socket, { ...writing, sinceMs: performance.now(), takenBytes: takenOf(socket) });
   }
 
   #checkLater(): NodeJS.Timeout {
@@ -254,8 +261,10 @@ class SlowReaders {
     const nowMs = performance.now();
     for (const [socket, writing] of [...this.#writing]) {
       if (nowMs - writing.sinceMs < this.#bounds.timeoutMs) continue;
-      // Nothing waits for the caller: the answer waits for another one before it.
-      if (socket.writableLength === 0) this.#restart(socket, writing);
+      // Nothing waits for the caller: the answer waits for another one before it. Or it reads on: an export lasts as
+      // long as its network needs.
+      const isRead = writing.isStream && takenOf(socket) - writing.takenBytes >= streamBytes;
+      if (socket.writableLength === 0 || isRead) this.#restart(socket, writing);
       else this.#cut(socket);
     }
     this.#timer = this.#writing.size > 0 ? this.#checkLater() : undefined;
@@ -273,7 +282,14 @@ class SlowReaders {
 }
 
 function bytesOf(payload: unknown): number {
-  if (typeof payload === "string") return payload.length;
-  if (Buffer.isBuffer(payload)) return payload.length;
-  return payload === undefined || payload === null ? 0 : streamBytes;
+  if (typeof payload === "string" || Buffer.isBuffer(payload)) return payload.length;
+  return isPieced(payload) ? streamBytes : 0;
+}
+
+function isPieced(payload: unknown): boolean {
+  return typeof payload === "object" && payload !== null && !Buffer.isBuffer(payload);
+}
+
+function takenOf({ bytesWritten, writableLength }: Socket): number {
+  return bytesWritten - writableLength;
 }
