@@ -293,6 +293,21 @@ test("an instance that cannot reach the host for a minute leaves the session to 
   expect(host.sockets.size).toBe(1);
 });
 
+test("an instance that nobody relieves takes the session again, and keeps it for longer each time", async () => {
+  const { start, first, shared } = await hosted();
+  const gone = await FakeHost.listen();
+  const { port } = gone;
+  await gone.close();
+  await first.session.close();
+  const release = vi.spyOn(shared, "release");
+  const cutOff = start(2, undefined, port);
+  await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
+  await vi.advanceTimersByTimeAsync(600_000);
+  // After one, two and four minutes; the next would be eight.
+  expect(release).toHaveBeenCalledTimes(3);
+  expect(shared.holder.leaseId).not.toBeNull();
+});
+
 test("an instance that stops gives the session up only when its link is closed: the host allows no second one", async () => {
   const { shared, first } = await hosted();
   const closes = vi.spyOn(Iso8583Acquirer.prototype, "close");

@@ -63,7 +63,9 @@ const holderWaitMsMax = 3_000;
 const handoverShare = 2 / 3;
 const looksAtLeaseEveryMs = 100;
 /** A host that restarts is back before, and the session stays where it was. */
-const unreachedMsMax = 60_000;
+const patienceMs = 60_000;
+/** It doubles up to this while the host is out of reach: a new link to one that takes one message at a time waits at first. */
+const patienceMsMax = 16 * patienceMs;
 /** Meanwhile every other instance looks. */
 const restMs = 4 * lookEveryMs;
 
@@ -88,6 +90,7 @@ export class OneSession implements Acquirer {
   #described = "";
   /** When the holder's own link was last connected, or began. */
   #reachedMs = 0;
+  #patienceMs = patienceMs;
   /** The session is left to others until then. */
   #restUntilMs = 0;
   #lastUpMs = systemClock.monotonicMs();
@@ -227,8 +230,8 @@ export class OneSession implements Acquirer {
     // The duration changes with each check, and need not be reported.
     const detail = health.detail.replace(/ for \d+ s\b/, "");
     const { ok, isSignedOff = false } = health;
-    if (ok || isSignedOff) this.#reachedMs = nowMs;
-    if (nowMs - this.#reachedMs >= unreachedMsMax) return this.#leave(this.#heldBy);
+    if (ok || isSignedOff) [this.#reachedMs, this.#patienceMs] = [nowMs, patienceMs];
+    if (nowMs - this.#reachedMs >= this.#patienceMs) return this.#leave(this.#heldBy);
     const described = `${ok} ${isSignedOff} ${detail}`;
     if (described === this.#described) return;
     await store.describe(name, this.#heldBy, { ok, isSignedOff, detail });
@@ -270,6 +273,7 @@ export class OneSession implements Acquirer {
   /** The host cannot be reached from here: another instance may have a way. */
   async #leave(heldBy: string): Promise<void> {
     this.#restUntilMs = systemClock.monotonicMs() + restMs;
+    this.#patienceMs = Math.min(2 * this.#patienceMs, patienceMsMax);
     await this.#release();
     await this.#parts.store.release(this.#parts.name, heldBy);
   }
