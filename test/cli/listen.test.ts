@@ -228,6 +228,22 @@ describe("listen", () => {
     expect((await listening.ended).code).toBe(0);
   });
 
+  test("has one sealed again that would be stale after those before it: a debugger may have stopped them", async () => {
+    await notifyBefore();
+    await notifyBefore();
+    const sealed: string[] = [];
+    const seen: typeof fetch = (input, init) => {
+      if (String(input).endsWith("/sealed")) sealed.push(String(input));
+      return fetch(input, init);
+    };
+    // Each POST takes four minutes.
+    const nowMs = () => Date.now() + local.posts.length * 240_000;
+    const args = ["listen", "--credentials", "partner.json", "--since-start", "--count", "2", "--forward", local.place];
+    expect(await line.run(args, { fetch: seen, nowMs })).toMatchObject({ code: 0 });
+    const [first, second] = local.posts.map(({ headers }) => headers["webhook-id"]);
+    expect([sealed, second === first]).toEqual([[expect.stringContaining(`/${second}/`)], false]);
+  });
+
   test("forwards unopened without keys, and names a wrong key", async () => {
     await partner.run(sale());
     line.write("partner.json", { baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });

@@ -160,9 +160,15 @@ export class Feed {
   }
 
   /** The same notification, sealed again, because a stale one is refused. Undefined if it is no longer stored. */
-  async again({ notification, cursorBefore }: Fed): Promise<SealedNotification | undefined> {
-    const { items } = await this.#page({ after: cursorBefore, limit: pageItemsMax });
-    return items.find(({ id }) => id === notification.id);
+  async again({ notification }: Fed): Promise<SealedNotification | undefined> {
+    const path = `/v1/notifications/${encodeURIComponent(notification.id)}/sealed`;
+    try {
+      const { data, headers } = await this.#source.api.get<Pick<SealedNotification, "data" | "headers">>(path);
+      return { ...notification, data, headers };
+    } catch (error) {
+      if (error instanceof Failure && error.status === 404) return undefined;
+      throw error;
+    }
   }
 
   /** After a restore, or with a new sandbox: notifications since the last seen one are not missed. */

@@ -26,6 +26,8 @@ export interface Event {
 /** The wait between requests if the service answers immediately without notifications: it is starting or stopping. */
 const askEveryMs = 500;
 const pageItems = 100;
+/** A notification that was fetched longer ago is fetched again before it is forwarded. */
+const freshMs = 120_000;
 /** The number of failed ones that can be forwarded again. */
 const failedMax = 1_000;
 
@@ -95,10 +97,12 @@ export class Relay {
       if (this.#retryAll) await this.#retry();
       const askedMs = nowMs();
       const fed = await this.#feed.next(Math.min(pageItems, countMax - this.#done), interrupted);
+      const fetchedMs = nowMs();
       for (const one of fed) {
         this.#unfinishedFrom = { cursor: one.cursorBefore };
         if (signal.aborted) return;
-        await this.#handle(one, one.notification);
+        const isOld = nowMs() - fetchedMs > freshMs;
+        await this.#handle(one, isOld ? await this.#renewed(one) : one.notification);
         this.#done += 1;
       }
       this.#unfinishedFrom = undefined;
@@ -106,6 +110,12 @@ export class Relay {
       const waitMs = Math.max(0, askedMs + askEveryMs - nowMs());
       if (fed.length === 0) await sleep(waitMs, undefined, { signal: interrupted }).catch(() => undefined);
     }
+  }
+
+  /** Those before it took their time, and a receiver refuses what was signed five minutes ago. */
+  async #renewed(fed: Fed): Promise<SealedNotification> {
+    const renewed = await this.#feed.again(fed).catch((error: unknown) => this.#report(error));
+    return renewed ?? fed.notification;
   }
 
   async #handle(fed: Fed, notification: SealedNotification): Promise<void> {
