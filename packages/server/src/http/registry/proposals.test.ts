@@ -235,6 +235,12 @@ test("nobody but an admin proposes or confirms", async () => {
   expect(await service.call("POST", `${path()}/propose`, { key, json: rotation })).toMatchObject(refusal);
   expect(await rotate(key, { ...rotation, proposal: await proposed(ada) })).toMatchObject(refusal);
   expect(await service.call("GET", "/operator/v1/proposals", { key })).toMatchObject(refusal);
+  // Another operator may change a partner: the proposal stays for an admin.
+  const [at, lower] = [`/operator/v1/partners/${service.partner.id}`, { cipher: "aes-256-cbc" }];
+  const { body: made } = await service.call("POST", `${at}/propose`, { key: ada, json: lower });
+  const json = { ...lower, proposal: made["id"] };
+  expect(await service.call("PATCH", at, { key, json })).toMatchObject(refusal);
+  expect(await service.call("PATCH", at, { key: grace, json })).toMatchObject({ status: 200 });
 });
 
 test("a proposal is refused if one admin is enough", async () => {

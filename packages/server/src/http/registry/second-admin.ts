@@ -71,6 +71,10 @@ async function confirm(
   minutes: number,
 ): Promise<void> {
   requirePerson(actor);
+  // Before the proposal is used up: a change of a partner that lowers nothing takes no admin.
+  if (!mayAs(actor.role, "admin")) {
+    throw new ServiceError("role_not_allowed", `An admin confirms a proposal, and your role is ${actor.role}.`);
+  }
   const { proposal: named, ...input } = request.body as Input;
   if (named === undefined) throw takesTwoAdmins("This", minutes);
   const id = readId<"proposal">(String(named));
