@@ -176,7 +176,7 @@ export const errors = {
     ],
     acquirer_in_use: [
       "The acquirer is in use",
-      "First give its terminals another acquirer, and wait until its Reversals are answered.",
+      "First give its terminals another acquirer, wait until its Reversals are answered, and decide on parked ones.",
     ],
     other_acquirer: [
       "The terminal belongs to another acquirer than the original",

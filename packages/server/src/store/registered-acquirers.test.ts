@@ -138,6 +138,10 @@ test("one that a terminal names, or a Reversal goes to, is not removed", async (
     [partnerId],
   );
   await expect(registry.remove("used")).rejects.toMatchObject({ code: "acquirer_in_use" });
+  await connections.pool.query("UPDATE reversals SET state = 'PARKED'");
+  await expect(registry.remove("used"), "an operator may send it again").rejects.toMatchObject({
+    code: "acquirer_in_use",
+  });
   await connections.pool.query("UPDATE reversals SET state = 'DONE'");
   for (const name of ["first", "used"]) await store.noteSignOff(name, "bank.example:5000", true);
   expect(await registry.remove("used")).toMatchObject({ name: "used" });

@@ -11,6 +11,7 @@ import type { Homes } from "./database/homes.ts";
 import { planned } from "./database/statement.ts";
 import { inTransaction } from "./database/transaction.ts";
 import { appendEntry, seen } from "./operators/audit.ts";
+import { openReversal } from "./transactions/conditions.ts";
 
 const selectAcquirers = `
   SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version,
@@ -37,13 +38,14 @@ const upsert = planned(`
     ca = excluded.ca, certificate = excluded.certificate, version = excluded.version, updated_at = excluded.updated_at`);
 
 // Terminals with open batches refer to it: a terminal changes its acquirer only without them. A Reversal may run
-// longer, because a late approval repeats it.
+// longer, because a late approval repeats it, or an operator one that is parked: without its acquirer it would never end, and
+// the terminal's settlements wait for it.
 const usedIn = planned(`
   SELECT FROM (SELECT) AS one
   WHERE EXISTS (SELECT FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '')
     OR EXISTS (
       SELECT FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
-      WHERE r.state = 'PENDING' AND t.acquirer = $1)`);
+      WHERE r.state ${openReversal} AND t.acquirer = $1)`);
 
 const terminalsOf = planned<AcquirerTerminal>(`
   SELECT t.partner_id AS "partnerId", t.tid, t.mid, t.merchant_name AS "merchantName"
