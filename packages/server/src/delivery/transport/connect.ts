@@ -65,6 +65,8 @@ export function connect(target: ConnectTarget, rules: ConnectRules, last: LastSe
   const end = (failure: TransportFailure) => {
     isOver = true;
     clearTimeout(timer);
+    // A server may refuse to resume it, each time.
+    if (stage === "tls") last.session = undefined;
     opened?.destroy();
     reject(failure);
   };

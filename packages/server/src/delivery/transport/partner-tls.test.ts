@@ -1,4 +1,4 @@
-import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
+import { constants, createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { expect, test } from "vitest";
 import { systemClock } from "../../clock.ts";
@@ -64,6 +64,23 @@ test("with a pin no session is resumed: it would have no certificate whose key c
     for (let nth = 0; nth < 2; nth += 1) expect(await post(peer, partner, transport)).toMatchObject(accepted);
   }
   expect(resumed).toEqual([false, true, false, false]);
+});
+
+test("a session that the server refuses to resume is not offered again", async () => {
+  const peer = await weakPeer(certificate, { maxVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_TICKET });
+  const known = new Set<string>();
+  peer.server.on("newSession", (id: Buffer, _session: Buffer, done: () => void) => {
+    known.add(id.toString("hex"));
+    done();
+  });
+  // A client that offers TLS 1.3 sends a random id with no session behind it, too.
+  peer.server.on("resumeSession", (id: Buffer, done: (error: Error | null, session: null) => void) => {
+    done(known.has(id.toString("hex")) ? new Error("it is refused") : null, null);
+  });
+  const [partner, transport] = [partnerWith({}), transportTo(authority, { idleConnectionsMax: 0 })];
+  const results: PostResult[] = [];
+  for (let nth = 0; nth < 3; nth += 1) results.push(await post(peer, partner, transport));
+  expect(results).toMatchObject([{ httpStatus: 200 }, { reason: "tls" }, { httpStatus: 200 }]);
 });
 
 test("a pin applies to every connection", async () => {
