@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Hint } from "../delivery/store.ts";
 import { newId } from "../ids.ts";
 import { sampleNotification } from "../store/rows.fixture.ts";
@@ -17,8 +17,11 @@ test("a notification whose original has to be looked up is hinted by its queue a
   notifier.notify({ ...notification, originalId: null, originalExternalId: "sale 1" }, 1_700_000_000_000, 0);
   expect(hinted).toEqual([{ partnerId, queue: notification.queue }]);
   expect(offered).toEqual([]);
+  vi.useFakeTimers({ now: 1_700_003_600_000, toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
   notifier.notify(notification, 1_700_000_000_000, 0);
   expect(hinted).toHaveLength(1);
-  expect(offered).toMatchObject([{ id: notification.id, scheduleStartMs: 1_700_000_000_000 }]);
+  const { id } = notification;
+  expect(offered).toMatchObject([{ id, scheduleStartMs: 1_700_000_000_000, clockAheadMs: 3_600_000 }]);
   expect(notified).toEqual([partnerId, partnerId]);
 });

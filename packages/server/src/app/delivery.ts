@@ -193,7 +193,7 @@ export function deliveryNotifier(
       const { partnerId, queue, originalId, originalExternalId } = notification;
       // Its original is looked up when it is read from the database.
       if (originalId === null && originalExternalId !== null) hints.due({ partnerId, queue });
-      else hints.offer(firstDelivery(notification, createdAtMs), begunMs);
+      else hints.offer(firstDelivery(notification, createdAtMs, systemClock.nowMs()), begunMs);
       arrivals.notify(partnerId);
     },
   };

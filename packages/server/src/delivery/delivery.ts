@@ -17,6 +17,8 @@ export interface Delivery extends Required<Addressed> {
   readonly attemptsBefore: number;
   /** The start of the schedule: creation, or the requested redelivery. Milliseconds since 1970. */
   readonly scheduleStartMs: number;
+  /** By how much this machine's clock was ahead of the database's: see `scheduleAgeMs`. */
+  readonly clockAheadMs?: number;
   readonly chainId: ChainId;
   /** It is sent after the earlier ones of its chain. */
   readonly follows: boolean;
@@ -49,8 +51,27 @@ type NewDelivery = Pick<
   | "content"
 >;
 
-/** A notification that was just created, before its first attempt. */
-export function firstDelivery(notification: NewDelivery, createdAtMs: number): Delivery {
+/**
+ * The age of the schedule, by the clock by which it began: the database's. This machine's may be hours off until it is
+ * synchronised, and a short schedule would be over at once.
+ *
+ * @param nowMs by this machine's clock
+ */
+export function scheduleAgeMs(delivery: Pick<Delivery, "scheduleStartMs" | "clockAheadMs">, nowMs: number): number {
+  return nowMs - (delivery.clockAheadMs ?? 0) - delivery.scheduleStartMs;
+}
+
+/** Less is the time that the answer was on its way. */
+const clockApartMinMs = 10_000;
+
+/** By how much this machine's clock is ahead of the database's, which said `databaseMs` just now. */
+export function clockAheadOf(databaseMs: number, nowMs: number): number {
+  const aheadMs = nowMs - databaseMs;
+  return Math.abs(aheadMs) < clockApartMinMs ? 0 : aheadMs;
+}
+
+/** A notification that was just created, before its first attempt. @param createdAtMs by the database's clock */
+export function firstDelivery(notification: NewDelivery, createdAtMs: number, nowMs: number): Delivery {
   const { partnerId, id, transactionId, originalId, chainId, command, callBackUrl, queue, content } = notification;
   return {
     partnerId,
@@ -60,6 +81,7 @@ export function firstDelivery(notification: NewDelivery, createdAtMs: number): D
     attemptsMade: 0,
     attemptsBefore: 0,
     scheduleStartMs: createdAtMs,
+    clockAheadMs: clockAheadOf(createdAtMs, nowMs),
     chainId,
     follows: notification.follows,
     settlesBatch: notification.settlesBatch,

@@ -246,6 +246,16 @@ test("the last attempt is at the schedule's end, however long the one before too
   expect(await attemptMaker(parts)(delivery, short, held)).toMatchObject({ next: { kind: "retry", delayMs: 1_000 } });
 });
 
+test("the schedule counts by the database's clock, however wrong the machine's own is", async () => {
+  const startMs = 1_800_000_000_000;
+  const clockAheadMs = 3_600_000;
+  const clock = { ...systemClock, nowMs: () => startMs + 4_000 + clockAheadMs };
+  const parts = partsOf({ ...answering({ reason: "timeout", detail: "", address: null }), clock });
+  const short = partnerSnapshot({ callBackUrl: "https://callback.test/ipn", retry: [10] });
+  const delivery = deliveryOf(short.id, { content, scheduleStartMs: startMs, clockAheadMs });
+  expect(await attemptMaker(parts)(delivery, short, held)).toMatchObject({ next: { kind: "retry", delayMs: 6_000 } });
+});
+
 test("an attempt counts those of earlier rounds", async () => {
   const { posts, transport } = answering({ httpStatus: 204, answer: null, address: null } as PostResult);
   const delivery = deliveryOf(partner.id, { content, round: 1, attemptsBefore: 3, attemptsMade: 2 });

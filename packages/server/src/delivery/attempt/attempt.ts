@@ -5,7 +5,7 @@ import type { Partner } from "../../partners/partner.ts";
 import { KeyExhausted, KeyMissing, type SealBudget } from "../../partners/seal-budget.ts";
 import type { NewEvent } from "../../telemetry/events.ts";
 import type { TroubleLog } from "../../telemetry/log.ts";
-import type { Attempt, Delivery } from "../delivery.ts";
+import { type Attempt, type Delivery, scheduleAgeMs } from "../delivery.ts";
 import type { DeliveryOutcome } from "../store.ts";
 import { type PostResult, refused, type Transport } from "../transport/transport.ts";
 import type { ContentMac } from "./content-mac.ts";
@@ -87,7 +87,7 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
     // The lease expired first, or the proxy fails.
     if ("notWritten" in tried) {
       const isEgress = tried.notWritten === "egress";
-      const ageMs = startedAtMs - delivery.scheduleStartMs;
+      const ageMs = scheduleAgeMs(delivery, startedAtMs);
       return { postponeMs: isEgress ? Math.min(postponementMs(ageMs), egressWaitMaxMs) : lostLeaseMs };
     }
     const answered = "httpStatus" in tried ? tried : undefined;

@@ -1,6 +1,6 @@
 import { scheduleSeconds } from "../../config/retry-schedule.ts";
 import type { PartnerSettings, Pause } from "../../partners/partner.ts";
-import type { Delivery } from "../delivery.ts";
+import { type Delivery, scheduleAgeMs } from "../delivery.ts";
 
 /** The consequence of a failed attempt. */
 export type NextAttempt = { readonly kind: "retry"; readonly delayMs: number } | { readonly kind: "parked" };
@@ -33,6 +33,16 @@ export function scheduleEndMs({ settings, pauses }: Scheduled, startMs: number):
   return startMs + scheduleSeconds(settings.retry) * 1_000 + pausedMs;
 }
 
+/** The rest of a delivery's schedule; 0 or less: it is over. @param nowMs by this machine's clock */
+export function leftOfScheduleMs(
+  partner: Scheduled,
+  delivery: Pick<Delivery, "scheduleStartMs" | "clockAheadMs">,
+  nowMs: number,
+): number {
+  const { scheduleStartMs } = delivery;
+  return scheduleEndMs(partner, scheduleStartMs) - scheduleStartMs - scheduleAgeMs(delivery, nowMs);
+}
+
 const postponementMinMs = 1_000;
 const postponementMaxMs = 300_000;
 
@@ -55,11 +65,12 @@ export function postponementMs(ageMs: number, leftMs = Number.POSITIVE_INFINITY)
  */
 export function nextAttempt(
   partner: Scheduled,
-  { attemptsMade, asked = 0, scheduleStartMs }: Pick<Delivery, "attemptsMade" | "asked" | "scheduleStartMs">,
+  delivery: Pick<Delivery, "attemptsMade" | "asked" | "scheduleStartMs" | "clockAheadMs">,
   { nowMs, retryAfterMs = 0, isFinal = false }: FailedAttempt,
   random: number,
 ): NextAttempt {
-  const leftMs = scheduleEndMs(partner, scheduleStartMs) - nowMs;
+  const { attemptsMade, asked = 0 } = delivery;
+  const leftMs = leftOfScheduleMs(partner, delivery, nowMs);
   if (leftMs <= 0 || isFinal) return { kind: "parked" };
   const retryS = partner.settings.retry;
   const stepsMade = Math.max(1, attemptsMade + 1 - asked);

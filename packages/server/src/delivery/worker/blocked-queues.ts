@@ -3,8 +3,8 @@ import type { Clock } from "../../clock.ts";
 import type { PartnerId } from "../../ids.ts";
 import { registeredUrl, urlOfQueue } from "../../notification.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { postponementMs, scheduleEndMs } from "../attempt/schedule.ts";
-import type { Delivery, FailureReason, QueueKey } from "../delivery.ts";
+import { leftOfScheduleMs, postponementMs } from "../attempt/schedule.ts";
+import { type Delivery, type FailureReason, type QueueKey, scheduleAgeMs } from "../delivery.ts";
 import { type Circuits, isBlocked } from "../limits/circuits.ts";
 import { cooldownMs } from "../queues/queue.ts";
 import type { Queues } from "../queues/queues.ts";
@@ -116,11 +116,11 @@ export class BlockedQueues {
     const { clock, store, queues, onTrouble } = this.#parts;
     const nowMs = clock.nowMs();
     const sentMs = clock.monotonicMs();
-    const leftOf = ({ scheduleStartMs }: Delivery) => scheduleEndMs(partner, scheduleStartMs) - nowMs;
+    const leftOf = (delivery: Delivery) => leftOfScheduleMs(partner, delivery, nowMs);
     const overdue = deliveries.filter((delivery) => leftOf(delivery) <= 0);
     const delayed = deliveries
       .filter((delivery) => leftOf(delivery) > 0)
-      .map((delivery) => ({ delivery, delayMs: postponementMs(nowMs - delivery.scheduleStartMs, leftOf(delivery)) }));
+      .map((delivery) => ({ delivery, delayMs: postponementMs(scheduleAgeMs(delivery, nowMs), leftOf(delivery)) }));
     try {
       await this.#park(overdue, reason);
       for (const delivery of overdue) queues.release(delivery);
@@ -175,8 +175,7 @@ export class BlockedQueues {
       const { delivery } = row;
       if (delivery === undefined) continue;
       if (!isBlocked(circuits.gateOf(delivery, partner.settings))) elsewhere.push(row);
-      else if (nowMs >= scheduleEndMs(partner, delivery.scheduleStartMs) && !queues.has(delivery.id))
-        overdue.push(delivery);
+      else if (leftOfScheduleMs(partner, delivery, nowMs) <= 0 && !queues.has(delivery.id)) overdue.push(delivery);
     }
     if (elsewhere.length > 0) queues.adopt(key, elsewhere);
     await this.#park(overdue, reason);

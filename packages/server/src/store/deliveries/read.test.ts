@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { QueuePage, QueuePosition } from "../../delivery/store.ts";
 import { newId, type PartnerId, shardOf } from "../../ids.ts";
 import { insertPartner, sampleReport } from "../rows.fixture.ts";
@@ -55,6 +55,15 @@ describe("a page of a queue", () => {
       [newId()],
     );
     expect(await context.first()).toMatchObject({ round: 2, attemptsBefore: 3, attemptsMade: 1, asked: 2 });
+  });
+
+  test("says by how much this machine's clock is ahead of the database's", async () => {
+    await context.report(1);
+    vi.useFakeTimers({ now: Date.now() + 7_200_000, toFake: ["Date"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { clockAheadMs = 0, scheduleStartMs } = await context.first();
+    expect(Math.round(clockAheadMs / 3_600_000)).toBe(2);
+    expect(Date.now() - clockAheadMs).toBeGreaterThanOrEqual(scheduleStartMs);
   });
 
   test("changes nothing: a second look finds the same", async () => {

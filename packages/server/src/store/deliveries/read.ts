@@ -1,6 +1,6 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { Delivery } from "../../delivery/delivery.ts";
+import { clockAheadOf, type Delivery } from "../../delivery/delivery.ts";
 import type { Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
 import { type NotificationId, nilId, shardOf } from "../../ids.ts";
 import { Columns, integerArray } from "../database/columns.ts";
@@ -28,6 +28,7 @@ const readDue = prepared<DueRow>(`
     p.chain_id AS "chainId", p.follows, p.settles_batch AS "settlesBatch", p.to_registered AS "toRegistered", p.bytes,
     n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl", n.content::text,
     n.content_mac AS mac,
+    (extract(epoch FROM now()) * 1000)::double precision AS "nowMs",
     CASE WHEN n.original_id IS NULL THEN n.original_external_id END AS "originalExternalId",
     coalesce(n.original_id, (
       SELECT o.id FROM transactions o
@@ -116,6 +117,8 @@ interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "con
   readonly no: number;
   readonly dueAtUs: number;
   readonly dueInMs: number;
+  /** By the database's clock. */
+  readonly nowMs: number;
   readonly nth: number;
   readonly upto: number;
   /** Null: its content was not requested, or its day of history is gone. */
@@ -159,6 +162,7 @@ function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | un
     asked: row.asked,
     attemptsBefore: row.attemptsBefore,
     scheduleStartMs: row.scheduleStartMs,
+    clockAheadMs: clockAheadOf(row.nowMs, Date.now()),
     chainId: row.chainId,
     follows: row.follows,
     settlesBatch: row.settlesBatch,
