@@ -89,7 +89,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the queue of an endpoint that accepts nothing is not scanned",
-    seed: 33,
+    seed: 134,
     sabotage: wrong(BlockedQueues, "scan", async () => undefined),
   },
   {
@@ -174,7 +174,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a stop whose time is over aborts nothing",
-    seed: 125,
+    seed: 134,
     sabotage: wrong(SimulatedAttempts, "abort", () => undefined),
   },
   {
@@ -199,7 +199,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a delivery that is offered late is put into its queue",
-    seed: 9,
+    seed: 130,
     sabotage: wrong(DeliveryWorker, "offer", (original, [delivery]) => original(delivery, Number.POSITIVE_INFINITY)),
   },
   {

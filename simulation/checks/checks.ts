@@ -16,7 +16,6 @@ import { OfInstance, startChecks } from "./starts.ts";
 const boundsEvery = 16;
 const believersEvery = 64;
 const completeEvery = 256;
-const surplusMax = 8;
 
 export type Checks = ReturnType<typeof checksOf>;
 
@@ -116,14 +115,19 @@ export function checksOf(seen: Observed) {
     world.violated(20, `${id} waits ${delayMs} ms after ${made} steps, of which the last is ${stepS} s`);
   }
 
-  /** Invariant 16. Fewer shards at a time are released to other workers that have too few. */
+  /** Invariant 16. */
   function releases(worker: Instance, shards: readonly OwnedShard[]): void {
-    if (!worker.drains || shards.length <= surplusMax) return;
-    const { slots } = worker.worker.status;
-    const unrecorded = worker.outcomes.reduce((sum, { unwritten }) => sum + unwritten, 0);
-    if (slots + unrecorded === 0) return;
-    const left = `${slots} attempts on the wire and ${unrecorded} unrecorded outcomes`;
-    world.violated(16, `${worker.name} stops with ${left}, although it has time for them`);
+    if (worker.isOutOfTime) return;
+    const outcomes = worker.outcomes.flatMap(({ unwritten }) => [...unwritten]);
+    for (const { shard, epoch } of shards) {
+      const unrecorded = outcomes.filter(
+        ({ partnerId, leaseId }) => shardOf(partnerId) === shard && leaseId === worker.lease.current(),
+      );
+      const attempts = starts.underWayOfShard(worker, shard, epoch);
+      if (attempts + unrecorded.length === 0) continue;
+      const left = `${attempts} attempts on the wire and ${unrecorded.length} unrecorded outcomes`;
+      world.violated(16, `${worker.name} gives up its shard ${shard} with ${left}, although it has time for them`);
+    }
   }
 
   function readBegins(worker: Instance, reads: readonly QueueRead[]): void {

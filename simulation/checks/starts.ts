@@ -180,6 +180,12 @@ export function startChecks({ world, plan, tables }: Observed) {
     return false;
   }
 
+  /** The attempts of one ownership of a shard. */
+  function underWayOfShard(worker: Instance, shard: number, epoch: number): number {
+    const all = [...underWayAt.get(worker).values()].flat();
+    return all.filter((one) => one.epoch === epoch && shardOf(one.delivery.partnerId) === shard).length;
+  }
+
   function underWayOf(worker: Instance, key: string): UnderWay[] {
     const all = underWayAt.get(worker);
     const one = all.get(key) ?? [];
@@ -187,7 +193,7 @@ export function startChecks({ world, plan, tables }: Observed) {
     return one;
   }
 
-  return { circuits, startedMs, fullMs, attemptBegins, attemptEnds, firstByte };
+  return { circuits, startedMs, fullMs, attemptBegins, attemptEnds, firstByte, underWayOfShard };
 }
 
 interface Bucket {

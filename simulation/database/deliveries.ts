@@ -160,8 +160,8 @@ export class OutcomeCommits {
   readonly #apply: (outcome: DeliveryOutcome) => Recorded;
   #waiting: Waiting[] = [];
   #isCommitting = false;
-  /** The number of outcomes whose fate the worker does not know yet. */
-  unwritten = 0;
+  /** The outcomes whose fate the worker does not know yet. */
+  readonly unwritten = new Set<DeliveryOutcome>();
   /** The chance of an outcome that cannot be stored. */
   unstorableChance = 0;
   /** Each commit takes so much longer. */
@@ -176,7 +176,7 @@ export class OutcomeCommits {
   record(outcome: DeliveryOutcome): Promise<Recorded> {
     return new Promise<Recorded>((resolve, reject) => {
       this.#waiting.push({ outcome, resolve, reject });
-      this.unwritten += 1;
+      this.unwritten.add(outcome);
       if (!this.#isCommitting) void this.#commitAll();
     });
   }
@@ -186,8 +186,8 @@ export class OutcomeCommits {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, batchMax);
       const answers = await this.#commit(batch.map(({ outcome }) => outcome));
-      this.unwritten -= batch.length;
-      for (const [at, { resolve, reject }] of batch.entries()) {
+      for (const [at, { outcome, resolve, reject }] of batch.entries()) {
+        this.unwritten.delete(outcome);
         const answer = answers[at];
         if (answer === undefined) reject(new SimulatedFailure("no table takes it"));
         else resolve(answer);

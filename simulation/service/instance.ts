@@ -31,7 +31,7 @@ export class Instance {
   readonly #context: SimulationContext;
   readonly #lease: Lease;
   #isStopping = false;
-  #drainsUntilMs = Number.NEGATIVE_INFINITY;
+  #drainsUntilMs = Number.POSITIVE_INFINITY;
 
   constructor(context: SimulationContext, name: string, { line, beatLine }: SimulatedProcess) {
     const { world, plan, checks } = context;
@@ -105,9 +105,9 @@ export class Instance {
     });
   }
 
-  /** Whether it stops, and still has time for attempts that have not ended. */
-  get drains(): boolean {
-    return this.loop.clock.monotonicMs() < this.#drainsUntilMs;
+  /** Whether it stops, and has no time left for attempts that have not ended. */
+  get isOutOfTime(): boolean {
+    return this.loop.clock.monotonicMs() >= this.#drainsUntilMs;
   }
 
   /** The lease as the worker knows it. */

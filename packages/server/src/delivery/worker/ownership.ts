@@ -81,7 +81,7 @@ const homeMaxMs = 1_000;
  *
  * ```
  * free ──(claim: compare-and-set)──► claimed ──(prepared)──► ready ──(surplus, unfit, a stop)──► draining
- * draining ──(nothing of it is on the wire or unrecorded)──► free
+ * draining ──(nothing of it is on the wire or unrecorded, or a stop has no time left)──► free
  * any ──(the lease is lost, or the database names another owner)──► gone
  * ```
  *
@@ -102,6 +102,7 @@ export class Ownership {
   #isStable = false;
   #failingSinceMs: number | undefined;
   #isFit = true;
+  #isLeaving = false;
   /** Work in homes that has not ended. */
   readonly #working = new Map<number, Promise<void>>();
 
@@ -218,6 +219,17 @@ export class Ownership {
     this.#gone([...this.#owned]);
   }
 
+  /**
+   * A stop has begun, and nothing more starts: releases the shards of which nothing is on the wire or unrecorded. Their
+   * partners do not wait for a receiver that hangs.
+   */
+  async leave(): Promise<void> {
+    if (this.#isLeaving || this.#leaseId === undefined) return;
+    this.#isLeaving = true;
+    await this.#releaseIdle(this.#leaseId, () => true);
+    this.#isLeaving = false;
+  }
+
   /** Releases everything: nothing is on the wire any more. */
   async stop(): Promise<void> {
     if (this.#leaseId === undefined) return;
@@ -251,7 +263,7 @@ export class Ownership {
       this.#drain(surplus);
       await new Promise<void>((resolve) => void this.#parts.timers.after(drainMs, resolve));
     }
-    await this.#releaseDrained(leaseId);
+    await this.#releaseIdle(leaseId, ({ state }) => state === "draining");
     const lacking = Math.min(share - kept, free);
     if (lacking > 0) this.#adopt(await this.#parts.store.claim(leaseId, lacking));
   }
@@ -266,11 +278,11 @@ export class Ownership {
     }
   }
 
-  async #releaseDrained(leaseId: LeaseId): Promise<void> {
+  async #releaseIdle(leaseId: LeaseId, which: (owned: Owned) => boolean): Promise<void> {
     const busy = this.#parts.busyShards("recorded");
-    const drained = [...this.#owned].filter(([shard, { state }]) => state === "draining" && !busy.has(shard));
-    // Otherwise the next tick repeats it.
-    await this.#release(leaseId, drained).catch(this.#parts.onTrouble);
+    const idle = [...this.#owned].filter(([shard, owned]) => which(owned) && !busy.has(shard));
+    // Otherwise it is repeated soon.
+    await this.#release(leaseId, idle).catch(this.#parts.onTrouble);
   }
 
   async #prepare(): Promise<void> {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type LeaseId, newId, type PartnerId, shardCount, shardOf, type TransactionId } from "../../ids.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "../delivery.fixture.ts";
+import type { Delivery } from "../delivery.ts";
 import { Circuits, originCircuit } from "../limits/circuits.ts";
 import { Queues } from "../queues/queues.ts";
 import type { Postponement } from "../store.ts";
@@ -127,10 +128,11 @@ describe("the outcome of an attempt", () => {
     expect(begun).toHaveLength(2);
     const stopped = worker.stop(1_000);
     await time.pass(900);
-    expect([shards.mine.length, aborts]).toEqual([shardCount, []]);
+    // The others are given up at once: their partners do not wait for a receiver that hangs.
+    expect([shards.mine.map(({ shard }) => shard), aborts]).toEqual([[shardOf(partnerId)], []]);
     await time.pass(200);
     expect(await stopped).toBe(2);
-    expect([shards.mine.length, aborts]).toEqual([0, [shardCount]]);
+    expect([shards.mine.length, aborts]).toEqual([0, [1]]);
     const before = pending.reads.length;
     worker.wake({ partnerId, queue: "" });
     answer({ attempt: failedAttempt, next });
@@ -156,9 +158,11 @@ describe("the outcome of an attempt", () => {
     expect(begun).toHaveLength(10);
   });
 
-  test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
+  test("waits at a stop until every outcome is recorded, and keeps each shard until those of its own are", async () => {
     const recording = Promise.withResolvers<"applied">();
-    const [first, second] = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    const ids = ["01", "02"].map((shard) => `${partnerId.slice(0, -2)}${shard}` as PartnerId);
+    const [first, second] = ids.map((id) => deliveryOf(id)) as [Delivery, Delivery];
+    const bothShards = ids.map(shardOf);
     const { time, worker, begun, shards, answers } = await workerOver({
       record: async ({ id }) => (id === first.id ? recording.promise : "applied"),
       postpone,
@@ -170,10 +174,13 @@ describe("the outcome of an attempt", () => {
     expect(worker.status).toMatchObject({ slots: 1, unrecorded: 1 });
     const stopped = worker.stop(60_000);
     worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(2_000);
+    const owned = () => shards.mine.map(({ shard }) => shard);
+    expect(owned()).toEqual(bothShards);
     answers[1]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     await time.pass(50_000);
     expect(begun).toEqual([first, second]);
-    expect(shards.mine).toHaveLength(shardCount);
+    expect(owned()).toEqual([shardOf(first.partnerId)]);
     recording.resolve("applied");
     await time.pass(1_000);
     expect(await stopped).toBe(0);
@@ -284,7 +291,7 @@ describe("the outcome of an attempt", () => {
     expect(begun).toHaveLength(3);
     void worker.stop(60_000);
     await time.pass(10_000);
-    expect(shards.mine).toHaveLength(shardCount);
+    expect(shards.mine.map(({ shard }) => shard)).toEqual([shardOf(partnerId)]);
     answers[2]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     await time.pass(10);
     expect(shards.mine).toEqual([]);

@@ -23,6 +23,7 @@ export interface WorkerParts extends SendingParts {
 /** Outcomes are remembered for longer than that: see `endedKeptMs`. */
 const offeredWithinMs = 5_000;
 const tickMs = 1_000;
+const leaveEveryMs = 500;
 /** The map of shards is read less often while nothing changes, because others announce their changes. */
 const stableMapMs = 2_000;
 const recheckMs = 5_000;
@@ -186,19 +187,26 @@ export class DeliveryWorker {
   }
 
   /**
-   * Starts nothing more, waits for attempts on the wire (bounded), aborts the rest, and releases every shard. @returns
-   * the number of aborted attempts: other workers repeat them
+   * Starts nothing more, waits for attempts on the wire (bounded), and releases each shard when its own have ended;
+   * aborts the rest, and releases what is left. @returns the number of aborted attempts: other workers repeat them
    */
   async stop(drainTimeoutMs: number): Promise<number> {
     this.#isStopping = true;
     this.#cancelTick();
     this.#sendings.close();
     await this.#ticking;
+    this.#leave();
     const left = await this.#sendings.drain(drainTimeoutMs);
+    this.#cancelTick();
     this.#sendings.stop();
     await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be released", error));
     this.#queues.stop();
     return left;
+  }
+
+  #leave(): void {
+    void this.ownership.leave();
+    this.#cancelTick = this.#parts.timers.after(leaveEveryMs, () => this.#leave());
   }
 
   async #tickOnce(): Promise<void> {
