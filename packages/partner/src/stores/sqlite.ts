@@ -74,7 +74,8 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
         const { id, chain, facts } = seen;
         const factsIn = (one: string) =>
           (prepare(select).all(one, id) as { facts: string }[]).map(({ facts: text }) => text);
-        // Acquires the write lock at once, so that another process waits here and not in the middle.
+        // Acquires the write lock at once, so that another process waits here, if busy_timeout says so, and not in the
+        // middle.
         database.exec("BEGIN IMMEDIATE");
         try {
           const { changes } = prepare(insert).run(id, chain, JSON.stringify(facts), Date.now());
