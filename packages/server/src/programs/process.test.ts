@@ -1,8 +1,9 @@
 import { EventEmitter } from "node:events";
-import { Writable } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import { expect, test } from "vitest";
+import { ConfigError } from "../config/config.ts";
 import { createLog } from "../telemetry/log.ts";
-import { endAtUnhandled, stopSignalsOf } from "./process.ts";
+import { endAtUnhandled, guarded, stopSignalsOf } from "./process.ts";
 
 test("a Ctrl-C that npm passes on as well is one; another one, or another signal, is the second", async () => {
   for (const [signal, afterMs, isSecond] of [
@@ -22,6 +23,27 @@ test("a Ctrl-C that npm passes on as well is one; another one, or another signal
     expect(process.eventNames()).toEqual([]);
   }
 });
+
+test.each([
+  [new Error("it is away."), "failed", "paybell: it is away.\n"],
+  [new ConfigError(["A is wrong.", "B too."]), "bad_configuration", "paybell: A is wrong.\npaybell: B too.\n"],
+])(
+  "a command that fails by %s prints sentences, and with --json the error as every other command",
+  async (error, code, text) => {
+    for (const argv of [
+      ["paybell", "migrate"],
+      ["paybell", "migrate", "--json"],
+    ]) {
+      const [stdout, stderr] = [new PassThrough(), new PassThrough({ encoding: "utf8" })];
+      const process = Object.assign(new EventEmitter(), { argv, stdout, stderr }) as unknown as NodeJS.Process;
+      expect(await guarded(process, () => Promise.reject(error))).toBe(1);
+      const printed = String(stderr.read());
+      if (argv.includes("--json"))
+        expect(JSON.parse(printed)).toEqual({ error: { code, message: text.replaceAll("paybell: ", "").trim() } });
+      else expect(printed).toBe(text);
+    }
+  },
+);
 
 test("an error that nothing handles is logged without secrets, and ends the process with 1", () => {
   const codes: unknown[] = [];

@@ -61,16 +61,22 @@ export async function unlessAborted<Result>(signal: AbortSignal, work: Promise<R
   return Promise.race([work, aborted.promise]);
 }
 
-/** An error at startup is printed as sentences, not as a stack. */
-export async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Promise<number>): Promise<number> {
+/** An error at startup is printed as sentences, not as a stack; with --json in the form of every other command. */
+export async function guarded({ argv, stdout, stderr }: NodeJS.Process, run: () => Promise<number>): Promise<number> {
   // If the terminal closes, only output is lost. Ending at once would leave PostgreSQL running.
   for (const stream of [stdout, stderr]) stream.on("error", () => undefined);
   try {
     return await run();
   } catch (error) {
-    stderr.write(`${explain(error)}\n`);
+    const text = explain(error);
+    stderr.write(`${argv.includes("--json") ? jsonOf(error, text) : text}\n`);
     return 1;
   }
+}
+
+function jsonOf(error: unknown, text: string): string {
+  const code = error instanceof ConfigError ? "bad_configuration" : "failed";
+  return JSON.stringify({ error: { code, message: text.replaceAll(/^paybell: /gm, "") } }, null, 2);
 }
 
 /** A command that a signal interrupts. It first undoes what it began; a second signal does not wait for that. */

@@ -55,7 +55,7 @@ function processOf(env: Readonly<Record<string, string>>) {
         for (const look of waits) look();
       },
     });
-  const made = Object.assign(new EventEmitter(), { stdout: stream(), stderr: stream(), env });
+  const made = Object.assign(new EventEmitter(), { argv: [], stdout: stream(), stderr: stream(), env });
   const process = made as unknown as NodeJS.Process;
   const prints = (part: string) =>
     new Promise<void>((resolve) => waits.push(() => void (text.includes(part) && resolve())));
