@@ -265,11 +265,12 @@ export class Clearing {
     const toMs = nowMs();
     const earliestMs = Math.max(fromMs - 2 * dayMs, toMs - copiedDaysMax * dayMs);
     const [known] = (await store.watched()).filter((one) => one.acquirer === acquirer);
+    // The first day of a file may not have come, by a mistake in it.
     const spans =
       known === undefined
         ? [[earliestMs, toMs]]
         : [
-            [earliestMs, known.copiedFromMs],
+            [earliestMs, Math.min(known.copiedFromMs, toMs)],
             [known.copiedToMs - againMs, toMs],
           ];
     for (const [beginMs = 0, endMs = 0] of spans) {
@@ -286,7 +287,7 @@ export class Clearing {
     await store.watch(acquirer, {
       copiedFromMs: Math.min(earliestMs, known?.copiedFromMs ?? earliestMs),
       copiedToMs: toMs,
-      judgedToMs: known?.judgedToMs ?? Math.max(fromMs, earliestMs) + againMs,
+      judgedToMs: Math.min(known?.judgedToMs ?? Math.max(fromMs, earliestMs) + againMs, toMs + againMs),
     });
     return true;
   }
@@ -339,8 +340,10 @@ export class Clearing {
       const isFree = line.kind === "fee" && line.refId === "" && line.trace === "";
       const kept = { acquirer, fileId, line, partnerId: null, transactionId: null, differences: [], proof: null };
       if (isFree) return { ...kept, kind: "fee", state: "kept", dueAtMs: null };
-      const dueAtMs = dayIn(timeZone, line.day)[0] + section.daysMax * dayMs;
-      return { ...kept, kind: "missing_here", state: dueAtMs <= this.#parts.nowMs() ? "open" : "waiting", dueAtMs };
+      const nowMs = this.#parts.nowMs();
+      // Its day may not have come, as 99991231 in the place of none.
+      const dueAtMs = Math.min(dayIn(timeZone, line.day)[0], nowMs) + section.daysMax * dayMs;
+      return { ...kept, kind: "missing_here", state: dueAtMs <= nowMs ? "open" : "waiting", dueAtMs };
     }
     if (judged.kind === "different") {
       return entryAbout("different", acquirer, fileId, line, judged.with, judged.differences);

@@ -290,3 +290,13 @@ test("an instance that stops while it looks for what no file has leaves that to 
   // Copied, and not judged further.
   expect(watched.filter(({ copiedToMs }) => copiedToMs === undefined)).toEqual([]);
 });
+
+test("a line of a day that has not come holds up no file, and what no file has is looked for all the same", async () => {
+  const { clearing, receive, store } = instance();
+  const id = await receive("ahead", "RRN,AMOUNT,DATE\nR1,1,99991230\n");
+  await expect.poll(async () => (await store.file(id))?.state).toBe("done");
+  await clearing.stop();
+  expect(await store.file(id)).toMatchObject({ waiting: 1 });
+  const [watched] = (await store.watched()).filter(({ acquirer }) => acquirer === "ahead");
+  expect(watched).toMatchObject({ copiedFromMs: Date.UTC(2025, 9, 30), judgedToMs: nowMs + 600_000 });
+});
