@@ -14,6 +14,19 @@ const settings = ciphers.flatMap((cipher) =>
   ),
 );
 
+const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+const duringRotation = {
+  encryptionKey: [
+    { id: "e1", key: key(4) },
+    { id: "e2", key: key(5) },
+  ],
+  signingKey: [
+    { id: "s1", key: key(6) },
+    { id: "s2", key: key(7) },
+  ],
+  webhookSecret: [{ key: `whsec_${key(8)}` }, { key: `whsec_${key(9)}` }],
+} as const;
+
 describe("a sample", () => {
   it.each(notifiedCommands)(
     "of %s opens as that IPN, under every cipher, encoding, signing and set of names",
@@ -83,18 +96,27 @@ describe("a sample", () => {
     ["wrong_signing_key", "signature"],
     ["wrong_webhook_secret", "webhook_signature"],
   ])("that is %s is refused for that reason, and a handler answers 400", async (tampering, reason) => {
-    const { body, headers } = sampleIpn({ tampering });
-    const paybell = receiver(sampleKeys);
-    let refused: unknown;
-    try {
-      paybell.open(body, headers);
-    } catch (error) {
-      refused = error;
+    for (const keys of [sampleKeys, duringRotation]) {
+      const { body, headers } = sampleIpn({ tampering }, keys);
+      const paybell = receiver(keys);
+      let refused: unknown;
+      try {
+        paybell.open(body, headers);
+      } catch (error) {
+        refused = error;
+      }
+      expect(refused).toBeInstanceOf(IpnRefused);
+      expect((refused as IpnRefused).reason).toBe(reason);
+      const handle = fetchHandler(paybell, () => expect.fail("was called"), { log: () => undefined });
+      const request = new Request("https://shop.example/ipn", { method: "POST", body, headers });
+      expect((await handle(request)).status).toBe(400);
     }
-    expect(refused).toBeInstanceOf(IpnRefused);
-    expect((refused as IpnRefused).reason).toBe(reason);
-    const handle = fetchHandler(paybell, () => expect.fail("was called"), { log: () => undefined });
-    expect((await handle(new Request("https://shop.example/ipn", { method: "POST", body, headers }))).status).toBe(400);
+  });
+
+  it("is signed with every version of the webhook secret", () => {
+    const { body, headers } = sampleIpn({}, duringRotation);
+    const [, later] = duringRotation.webhookSecret;
+    expect(receiver({ ...duringRotation, webhookSecret: later.key }).open(body, headers).kind).toBe("card");
   });
 });
 

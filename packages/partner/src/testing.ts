@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import {
   type CardCommand,
   type CardIpn,
@@ -6,20 +6,16 @@ import {
   type ExtendedSettlementIpn,
   ipnFields,
   type NotifiedCommand,
-  notificationHeaders,
   notifiedCommands,
   type SettlementIpn,
   sampleSale,
-  seal,
-  sign,
-  signedString,
-  toWire,
   type WireNames,
   wireNames,
 } from "@paybell/contract";
-import { checkNames, Misused } from "./errors/misused.ts";
+import { type Deviation, makePost, sealerKeys, strangeKey, strangeSealingKey } from "./certify/notification.ts";
+import { checkNames } from "./errors/misused.ts";
 import { checkOption, type OptionRule } from "./errors/option-checks.ts";
-import { encryptionKeys, signingKeys, webhookKeys } from "./receiver/keys.ts";
+import { webhookKeys } from "./receiver/keys.ts";
 import { type ReceiverOptions, readSettings } from "./receiver/options.ts";
 import { openWithoutSource, type ReceivedIpn, receiver } from "./receiver/receiver.ts";
 
@@ -85,7 +81,7 @@ export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampl
   const content = contentOf(what, command, nowMs);
   const sound = testDelivery(options, content, delivery);
   const received = openWithoutSource(receiver(options), sound.body, sound.headers);
-  return { ...(tampering ? tamper(tampering, options, content, delivery, nowMs) : sound), received };
+  return { ...(tampering ? postOf(options, content, delivery, tamperings[tampering]()) : sound), received };
 }
 
 const followUps: readonly NotifiedCommand[] = ["VOID", "PREAUTH_COMPLETE", "REFUND"];
@@ -127,56 +123,26 @@ function nameOriginal(original: ReceivedIpn["ipn"] | undefined): Partial<Extende
   return original === undefined ? {} : { originalId: original.id, originalReqId: original.reqId };
 }
 
-const hourMs = 3_600_000;
+const hourS = 3_600;
 
-function tamper(
-  tampering: Tampering,
-  options: ReceiverOptions,
-  content: TestIpn,
-  delivery: TestDeliveryOptions,
-  nowMs: number,
-): TestDelivery {
-  const made = (change: Partial<ReceiverOptions>) => testDelivery({ ...options, ...change }, content, delivery);
-  const otherKey = randomBytes(32).toString("base64");
-  switch (tampering) {
-    case "tampered": {
-      const { body, headers } = made({});
-      const at = body.length - 10;
-      return { body: body.slice(0, at) + (body[at] === "A" ? "B" : "A") + body.slice(at + 1), headers };
-    }
-    case "stale":
-      return made({ clock: { nowMs: () => nowMs - hourMs } });
-    case "future":
-      return made({ clock: { nowMs: () => nowMs + hourMs } });
-    case "missing_headers": {
-      const { body, headers } = made({});
-      const kept = Object.entries(headers).filter(([name]) => !name.startsWith("webhook-"));
-      return { body, headers: Object.fromEntries(kept) };
-    }
-    case "wrong_encryption_key":
-      return made({ encryptionKey: otherKey });
-    case "wrong_signing_key":
-      return made({ signingKey: otherKey });
-    case "wrong_webhook_secret":
-      return made({ webhookSecret: `whsec_${otherKey}` });
-  }
-}
+/** How the POST of such a sample differs from the service's. */
+const tamperings: Readonly<Record<Tampering, () => Deviation>> = {
+  tampered: () => ({ sentBody: (body) => body.replace(/.(?=.{9}$)/, (byte) => (byte === "A" ? "B" : "A")) }),
+  stale: () => ({ ageSeconds: hourS }),
+  future: () => ({ ageSeconds: -hourS }),
+  missing_headers: () => ({
+    headers: (all) => Object.fromEntries(Object.entries(all).filter(([name]) => !name.startsWith("webhook-"))),
+  }),
+  wrong_encryption_key: () => ({ keys: { encryptionKey: strangeSealingKey("") } }),
+  wrong_signing_key: () => ({ keys: { signingKey: strangeKey() } }),
+  wrong_webhook_secret: () => ({ keys: { webhookSecret: strangeKey(), otherWebhookSecrets: [] } }),
+};
 
 /** A UUIDv7, like the ids of the service. */
 function timedId(nowMs: number): string {
   const time = nowMs.toString(16).padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
 }
-
-const tamperings: Readonly<Record<Tampering, true>> = {
-  tampered: true,
-  stale: true,
-  future: true,
-  missing_headers: true,
-  wrong_encryption_key: true,
-  wrong_signing_key: true,
-  wrong_webhook_secret: true,
-};
 
 const text: OptionRule = { allows: (value) => typeof value === "string", remedy: "Give text." };
 const rules: Readonly<Record<keyof SampleIpn, OptionRule>> = {
@@ -270,17 +236,7 @@ export function testDelivery(
   what: TestIpn,
   delivery: TestDeliveryOptions = {},
 ): TestDelivery {
-  const settings = readSettings(options);
-  const [signingKey] = signingKeys(options.signingKey);
-  if (signingKey === undefined) throw new Misused("no_key_version", "signingKey");
-  const facts = what.kind === "card" ? { ...sale(), ...what.ipn } : { ...settlement(), ...what.ipn };
-  const { command = what.kind === "card" ? "SALE" : "SETTLEMENT", originalTransactionId = "" } = delivery;
-  const [fields = "specification"] = settings.fields;
-  // Without fields: "extended" these are left out.
-  const extended = { command, originalId: originalTransactionId, currency: "VND", ...facts };
-  const wire = toWire(what.kind, extended, delivery.wireNames ?? "table", fields);
-  const signature = sign(signedString(what.kind, wire, settings.signing, fields), signingKey);
-  return testEnvelope(options, JSON.stringify({ ...wire, signature }), { ...delivery, command });
+  return postOf(options, what, delivery);
 }
 
 /** Seals any text as an IPN's content: for tests of IPNs that must be refused. */
@@ -289,25 +245,25 @@ export function testEnvelope(
   content: string,
   delivery: TestDeliveryOptions = {},
 ): TestDelivery {
-  const settings = readSettings(options);
-  const [sealingKey] = encryptionKeys(options.encryptionKey);
-  if (sealingKey === undefined) throw new Misused("no_key_version", "encryptionKey");
-  const body = JSON.stringify({ data: seal(content, settings, sealingKey) });
-  const id = delivery.notificationId ?? randomUUID();
-  const headers = notificationHeaders({
-    id,
-    command: delivery.command ?? "SALE",
-    attemptNo: delivery.attempt ?? 1,
-    body,
-    timestampS: Math.floor(settings.clock.nowMs() / 1000),
-    webhookKeys: webhookKeys(options.webhookSecret),
-    cipher: settings.cipher,
-    keyId: sealingKey.id,
-    userAgent: "Paybell",
-    originalId: delivery.originalTransactionId === "" ? undefined : delivery.originalTransactionId,
-    outOfOrder: delivery.outOfOrder,
-  });
-  return { body, headers };
+  return postOf(options, { kind: "card" }, delivery, { text: () => content });
+}
+
+function postOf(
+  options: ReceiverOptions,
+  { kind, ipn }: TestIpn,
+  delivery: TestDeliveryOptions,
+  deviation: Deviation = {},
+): TestDelivery {
+  const { command = kind === "card" ? "SALE" : "SETTLEMENT", notificationId = randomUUID() } = delivery;
+  const { originalTransactionId, outOfOrder, wireNames, attempt } = delivery;
+  const facts = { ...(kind === "card" ? sale() : settlement()), ...ipn };
+  const originalId = originalTransactionId === "" ? undefined : originalTransactionId;
+  const { clock } = readSettings(options);
+  const [, ...otherWebhookSecrets] = webhookKeys(options.webhookSecret);
+  const keys = { ...sealerKeys(options), otherWebhookSecrets };
+  const notification = { kind, command, facts, notificationId, originalId, outOfOrder };
+  const { body, headers } = makePost(keys, notification, clock.nowMs(), { wireNames, attempt, ...deviation });
+  return { body, headers: { ...headers, "user-agent": "Paybell" } };
 }
 
 function sale(): Partial<CardIpn> {

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { headerNames } from "@paybell/contract";
 import type { Bench, Case, CaseStep, Words } from "./judge.ts";
 import {
   cardNotification,
@@ -187,12 +186,9 @@ export const acceptedCases: readonly Case[] = [
     expects: "accepted",
     steps: (bench) => {
       const sale = approvedSale(bench, "key-rotation");
-      const strange = bench.post(sale, { keys: { webhookSecret: strangeKey() } }).headers[headerNames.signature];
-      const headers = (own: Record<string, string>) => ({
-        ...own,
-        [headerNames.signature]: `${strange} ${own[headerNames.signature]}`,
-      });
-      return [accepted("a Sale; the second entry is made with your webhook secret", bench.post(sale, { headers }))];
+      const keys = { webhookSecret: strangeKey(), otherWebhookSecrets: [bench.keys.webhookSecret] };
+      const post = bench.post(sale, { keys });
+      return [accepted("a Sale; the second entry is made with your webhook secret", post)];
     },
     words: {
       refused_authentic: {

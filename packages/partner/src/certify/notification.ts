@@ -1,10 +1,7 @@
 import { createSecretKey, type KeyObject, randomBytes, randomInt, randomUUID } from "node:crypto";
 import {
   type CardIpn,
-  defaultSealing,
-  defaultSigning,
   type FieldSet,
-  hmacKey,
   type IpnKind,
   type NotifiedCommand,
   notificationHeaders,
@@ -21,9 +18,9 @@ import {
   toWire,
   type UnsignedIpn,
   type WireNames,
-  webhookKey,
 } from "@paybell/contract";
-import type { ReceiverOptions } from "../receiver/options.ts";
+import { encryptionKeys, signingKeys, webhookKeys } from "../receiver/keys.ts";
+import { type ReceiverOptions, readSettings } from "../receiver/options.ts";
 import type { HttpPost } from "./post.ts";
 
 /** Everything a notification is sealed and signed with. */
@@ -36,25 +33,27 @@ export interface SealerKeys {
   readonly encryptionKey: SealingKey;
   readonly signingKey: KeyObject;
   readonly webhookSecret: KeyObject;
+  /** Those that sign beside it, as during a rotation. */
+  readonly otherWebhookSecrets?: readonly KeyObject[];
 }
 
 /**
  * The keys that the service would use: the first of several versions, and of several sets of fields.
  *
- * @param options those of the endpoint's own receiver, already validated
+ * @param options those of the endpoint's own receiver
+ * @throws Misused naming the option and the mistake
  */
 export function sealerKeys(options: ReceiverOptions): SealerKeys {
-  const encryption = current(options.encryptionKey);
-  const [fields = "specification", other] = [options.fields ?? []].flat();
-  const { cipher = defaultSealing.cipher, encoding = defaultSealing.encoding, signing = defaultSigning } = options;
+  const { cipher, encoding, signing, fields: sets } = readSettings(options);
+  const [fields = "specification", other] = sets;
   return {
     sealing: { cipher, encoding },
     signing,
     fields,
     acceptsBothFields: other !== undefined,
-    encryptionKey: sealingKey(encryption.id, Buffer.from(encryption.text, "base64")),
-    signingKey: hmacKey(Buffer.from(current(options.signingKey).text, "base64")),
-    webhookSecret: webhookKey(current(options.webhookSecret).text),
+    signingKey: first(signingKeys(options.signingKey)),
+    encryptionKey: first(encryptionKeys(options.encryptionKey)),
+    webhookSecret: first(webhookKeys(options.webhookSecret)),
   };
 }
 
@@ -67,9 +66,9 @@ export function strangeKey(): KeyObject {
   return createSecretKey(randomBytes(32));
 }
 
-function current(keys: ReceiverOptions["encryptionKey"]): { id: string; text: string } {
-  if (typeof keys === "string") return { id: "", text: keys };
-  return { id: keys[0]?.id ?? "", text: keys[0]?.key ?? "" };
+/** An option without any version was refused. */
+function first<Key>([key]: readonly Key[]): Key {
+  return key as Key;
 }
 
 type CardFacts = Partial<UnsignedIpn<CardIpn>>;
@@ -191,12 +190,12 @@ export interface SampleNotification {
   readonly notificationId: string;
   readonly originalId?: string | undefined;
   readonly originalReqId?: string | undefined;
-  readonly outOfOrder?: boolean;
+  readonly outOfOrder?: boolean | undefined;
 }
 
 /** The differences of a post from the service's; each is applied at its own step, in this order. */
 export interface Deviation {
-  readonly wireNames?: WireNames;
+  readonly wireNames?: WireNames | undefined;
   /** The IPN before it is signed. */
   readonly unsigned?: (wire: Record<string, unknown>) => Record<string, unknown>;
   /** The IPN's own signature. */
@@ -213,7 +212,7 @@ export interface Deviation {
   /** The age of the signature; negative: signed after now. */
   readonly ageSeconds?: number;
   readonly headers?: (headers: Record<string, string>) => Record<string, string>;
-  readonly attempt?: number;
+  readonly attempt?: number | undefined;
   readonly pace?: "slow" | "cut";
 }
 
@@ -236,7 +235,8 @@ export function makePost(
   nowMs: number,
   deviation: Deviation = {},
 ): HttpPost {
-  const { signing, fields, sealing, encryptionKey, signingKey, webhookSecret } = { ...keys, ...deviation.keys };
+  const used = { ...keys, ...deviation.keys };
+  const { signing, fields, sealing, encryptionKey, signingKey, webhookSecret, otherWebhookSecrets = [] } = used;
   const { unsigned = same, signature = same, signed = same, text = same, body = same, sentBody = same } = deviation;
   const { kind, command, originalId, originalReqId } = notification;
   // Only an extended IPN has the first four.
@@ -252,7 +252,7 @@ export function makePost(
     attemptNo: deviation.attempt ?? 1,
     body: bodySigned,
     timestampS: Math.floor(nowMs / 1_000) - (deviation.ageSeconds ?? 0),
-    webhookKeys: [webhookSecret],
+    webhookKeys: [webhookSecret, ...otherWebhookSecrets],
     cipher: sealing.cipher,
     keyId: encryptionKey.id,
     userAgent: plainHeaders["user-agent"],
