@@ -62,6 +62,18 @@ test("an event reaches the caller that waits at any instance, and the file once,
   expect(audit).toEqual(audit.map((_, nth) => nth + 1));
 });
 
+test("a caller whose token is revoked while it waits is refused", async () => {
+  const { body } = await service.operator("POST", "/operator/v1/operators", { name: "Vera", role: "viewer" });
+  const { next } = await read("after=now");
+  const path = `/operator/v1/feed?after=${next}&wait=30`;
+  const waiting = service.operator("GET", path, undefined, String(body["token"]));
+  await service.operator("POST", `/operator/v1/operators/${body["id"]}/revoke`);
+  const partner = await service.register();
+  partner.server.answersAlways(410);
+  await partner.call("POST", "/v1/test-notification");
+  expect(await waiting).toMatchObject({ status: 401, body: { code: "unauthorized" } });
+});
+
 test("the metrics say when the file has everything", async () => {
   await service.operator("POST", "/operator/v1/alerts/test");
   await eventually("the file to have everything", async () => {

@@ -239,7 +239,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorNotificationRoutes(app, parts);
   operatorRedeliveryRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
-  operatorFeedRoutes(app, parts);
+  operatorFeedRoutes(app, parts, callers);
   operatorMoneyRoutes(app, parts, callers);
   operatorClearingRoutes(app, parts, callers);
   operatorRoutes(app, parts);

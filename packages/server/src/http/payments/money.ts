@@ -435,7 +435,11 @@ const page = componentOf("EventFeed", "Events in the order in which they were co
 });
 
 /** The operator's events for a system that reads all of them. */
-export function operatorFeedRoutes(app: HttpApp, { feed }: HttpDependencies): void {
+export function operatorFeedRoutes(
+  app: HttpApp,
+  { feed }: HttpDependencies,
+  callers: Pick<OperatorCallers, "authenticate">,
+): void {
   app.get(
     "/operator/v1/feed",
     operation(viewer.reads, "readFeed", "Read every event, the oldest first", {
@@ -451,9 +455,13 @@ export function operatorFeedRoutes(app: HttpApp, { feed }: HttpDependencies): vo
         "cursor_expired",
       ),
     }),
-    async ({ query: { after, limit, wait } }, reply) => {
+    async (request, reply) => {
+      const { after, limit, wait } = request.query;
       if (wait === undefined) return await feed.read({ after, limit });
-      return await feed.read({ after, limit }, { durationMs: wait * 1_000, signal: untilGone(reply) });
+      const read = await feed.read({ after, limit }, { durationMs: wait * 1_000, signal: untilGone(reply) });
+      // The caller may have lost access during the wait.
+      await callers.authenticate(request);
+      return read;
     },
   );
 }
