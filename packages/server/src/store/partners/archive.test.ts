@@ -89,3 +89,15 @@ test.each([
   await bench.pool.query(insert, [id]);
   expect([await obstacles(id), await obstacles(other.id)]).toEqual([[why], []]);
 });
+
+test.each([
+  ["something counts", "NULL", ["1 batches are open"]],
+  ["all was reversed", "'done'", []],
+])("a deletion waits for what counts in an open batch: %s (%s), %j", async (_, reversed, why) => {
+  const { id } = await registerPartner(bench.pool);
+  await bench.pool.query("UPDATE partners SET updated_at = now() - interval '1 hour'");
+  await bench.pool.query("INSERT INTO terminals (partner_id, tid, mid) VALUES ($1, 'T', 'M')", [id]);
+  const batchId = "(SELECT batch_id FROM terminals WHERE partner_id = $1)";
+  await bench.pool.query(transaction("state, reversal_state, batch_id", `'SUCCESS', ${reversed}, ${batchId}`), [id]);
+  expect(await postgresPartnerArchive(bench).obstacles(id)).toEqual(why);
+});

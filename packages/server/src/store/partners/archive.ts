@@ -5,7 +5,7 @@ import type { PartnerArchiveStore } from "../../partners/archive.ts";
 import type { Database } from "../database/database.ts";
 import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { openReversal } from "../transactions/conditions.ts";
+import { isStanding, openReversal } from "../transactions/conditions.ts";
 
 const pageRows = 500;
 const batchRows = 5_000;
@@ -72,7 +72,7 @@ const findObstacles = planned<{ why: string }>(`
     ((SELECT count(*) FROM reversals WHERE partner_id = $1 AND state ${openReversal}), 'Reversals are not done'),
     ((SELECT count(*) FROM clearing_entries WHERE partner_id = $1 AND state = 'open'), 'exceptions of clearing are open'),
     ((SELECT count(*) FROM terminals r WHERE r.partner_id = $1 AND EXISTS (
-      SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = r.batch_id AND t.state = 'SUCCESS')),
+      SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = r.batch_id AND ${isStanding})),
       'batches are open')) AS found (count, what)
   CROSS JOIN LATERAL (SELECT found.count || ' ' || found.what AS why) AS told
   WHERE found.count > 0`);
