@@ -281,7 +281,10 @@ test("commands of one commit are each judged by the state that the one before le
   const tid = newTid();
   const sale = sampleInit(partnerId, leaseId, { tid });
   await first.begin(sale);
-  const batches: (string | undefined)[] = [];
+  const inDoubt = { ...{ settlementId: newId(), batchId: newId(), batchNo: "000009", answer: {} }, state: "entered" };
+  const change = "UPDATE terminals SET late_settlement = $2, acquirer = 'bank' WHERE tid = $1";
+  await connections.pool.query(change, [tid, inDoubt]);
+  const terminals: unknown[] = [];
   const refunded: (bigint | undefined)[] = [];
   const refund = () =>
     sampleInit(partnerId, leaseId, {
@@ -292,14 +295,30 @@ test("commands of one commit are each judged by the state that the one before le
       amountMinor: 90_000n,
       refusal: (_, original) => void refunded.push(original?.refundedMinor),
     });
-  const settles = settlement(tid);
-  const late = sampleInit(partnerId, leaseId, { tid, refusal: (known) => void batches.push(known?.batch) });
+  const looks = (at: string, acquirer = "") =>
+    sampleInit(partnerId, leaseId, { tid: at, acquirer, refusal: (known) => void terminals.push(known) });
+  const [looksFirst, settles, late] = [looks(tid, "bank"), settlement(tid), looks(tid, "bank")];
+  const fresh = newTid();
+  const opens = sampleInit(partnerId, leaseId, { tid: fresh, currency: "USD" });
   // The first one has a commit of its own, under way; the others share the next.
-  await Promise.all(
-    [sampleInit(partnerId, leaseId), refund(), refund(), refund(), settles, late].map((init) => first.begin(init)),
-  );
+  const together = [
+    refund(),
+    refund(),
+    refund(),
+    looksFirst,
+    { ...settles, acquirer: "bank" },
+    late,
+    opens,
+    looks(fresh),
+  ];
+  await Promise.all([sampleInit(partnerId, leaseId), ...together].map((init) => first.begin(init)));
   expect(refunded).toEqual([0n, 90_000n, 180_000n]);
-  expect(batches).toEqual(["closing"]);
+  const { mid } = sale;
+  expect(terminals).toEqual([
+    { mid, acquirer: "bank", batch: "open", batchCurrency: "VND", isSettlementInDoubt: true },
+    { mid, acquirer: "bank", batch: "closing", batchCurrency: "VND", isSettlementInDoubt: true },
+    { mid, acquirer: "", batch: "open", batchCurrency: "USD", isSettlementInDoubt: false },
+  ]);
 });
 
 test("what was refunded of a Sale is not that of another partner's transaction with the same id", async () => {
