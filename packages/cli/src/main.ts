@@ -1,6 +1,5 @@
 import { fstatSync, writeSync } from "node:fs";
 import { run } from "./program.ts";
-import { flushed } from "./shell/output.ts";
 
 /**
  * The command `paybell`: the only file that touches the process.
@@ -40,6 +39,13 @@ async function main(): Promise<void> {
   // Nothing stays open after a command's end; if something did, it must not keep the process.
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
   process.exit();
+}
+
+/**
+ * Resolves when everything is written. A broken stream may never emit it: then nothing is left to do, and Node exits.
+ */
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => stream.write("", () => resolve()));
 }
 
 function isFile(fd: number): boolean {

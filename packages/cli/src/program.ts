@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Command, CommanderError } from "@commander-js/extra-typings";
 import { certifyCommand } from "./certify.ts";
 import { completeCommand, completionCommand } from "./completion.ts";
@@ -39,7 +40,6 @@ import {
   failureText,
   withNext,
 } from "./shell/failure.ts";
-import { flushed } from "./shell/output.ts";
 import { statusCommand } from "./status/status.ts";
 import { topCommand } from "./status/top.ts";
 import { triggerCommand } from "./trigger.ts";
@@ -128,13 +128,13 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
   const isJson = args.includes("--json");
   const root = program({ ...machine, conclude }, !isJson);
   let unwritten: Failure | undefined;
-  const onUnwritten = (error?: NodeJS.ErrnoException | null) => {
+  machine.stdout.on("error", (error: NodeJS.ErrnoException) => {
     unwritten ??= unwrittenOutput(machine.stdout, error);
-  };
-  machine.stdout.on("error", onUnwritten);
+  });
   try {
     await root.parseAsync(args, { from: "user" });
-    onUnwritten(await flushed(machine.stdout));
+    // The stream of a file fails in the turn of the write, and says so at its end.
+    await nextTurn();
     if (unwritten !== undefined) throw unwritten;
     return code;
   } catch (error) {
@@ -154,9 +154,9 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
 }
 
 /** What is asked for is lost, unless nobody reads it any more, as in `paybell … | head`, or at a closed terminal. */
-function unwrittenOutput({ isTTY }: Output, error?: NodeJS.ErrnoException | null): Failure | undefined {
-  if (!error || error.code === "EPIPE" || isTTY === true) return undefined;
-  return new Failure(`the output cannot be written: ${error.code ?? error.message}.`, {
+function unwrittenOutput({ isTTY }: Output, { code, message }: NodeJS.ErrnoException): Failure | undefined {
+  if (code === "EPIPE" || isTTY === true) return undefined;
+  return new Failure(`the output cannot be written: ${code ?? message}.`, {
     code: "unwritable",
     exitCode: exitCodes.internal,
     remedy: "What it was asked to do may be done: look before you repeat it.",

@@ -58,14 +58,6 @@ export function print(
   stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
 }
 
-/**
- * Resolves when everything is written, or with the error of the last write. A broken stream may never emit it: then
- * nothing is left to do, and Node exits.
- */
-export function flushed(stream: Output): Promise<NodeJS.ErrnoException | null | undefined> {
-  return new Promise((resolve) => stream.write("", resolve));
-}
-
 /** A column of a list: its header, and the cell of an item. */
 export type TableColumn<Item> = readonly [header: string, cell: (item: Item) => string | number | null | undefined];
 
