@@ -70,7 +70,17 @@ describe("paybell certify", () => {
       request.resume().on("end", () => response.writeHead(400).end(`you signed ${yours}`));
     });
     const args = [wrong.url.href, "--only", "sale,missing-headers", "--save", join(folder, "failed")];
-    const { stdout } = await certify(args).finally(wrong.close);
+    onTestFinished(wrong.close);
+    const { stdout } = await certify(args);
+    const asJson = await certify([wrong.url.href, "--only", "sale", "--json"]);
+    const [{ exchanges }] = JSON.parse(asJson.stdout).cases;
+    expect(exchanges).toMatchObject([
+      {
+        sent: { signedString: expect.stringMatching(/^aid=A0000000031010&amount=1&.*&batchNo=\d{6}$/) },
+        came: { status: 400 },
+      },
+    ]);
+    for (const key of Object.values(env)) expect(asJson.stdout).not.toContain(key);
     expect(stdout).toMatch(/^ {2}signed {4}aid=A0000000031010&amount=1&approveCode=000000&/m);
     expect(stdout).toContain("\n  yours     differs first in field 2: amount=1.00, where amount=1 was signed\n");
     expect(stdout).toContain("\n  see       /docs/partner/headers#why-does-my-signature-not-match, at the service\n");
