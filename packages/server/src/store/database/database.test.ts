@@ -1,6 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { createServer } from "node:net";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { TLSSocket } from "node:tls";
 import { Client } from "pg";
+import { generate } from "selfsigned";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase, databaseUrl } from "../../../../../test/support/database.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
@@ -119,6 +122,30 @@ test("a server that admits no new connections now is unavailable, and no mistake
     await close();
   }
   await database.drop();
+});
+
+test.each([
+  ["speaks TLS with a certificate that is not trusted", "S"],
+  ["speaks no TLS", "N"],
+  ["cannot begin a session", "E"],
+])("a server that %s, such as another one after a failover, is unavailable", async (_, answer) => {
+  const { private: key, cert } = await generate([{ name: "commonName", value: "localhost" }], { keyType: "ec" });
+  const server = createServer((socket) => {
+    socket
+      .on("error", () => undefined)
+      .once("data", () => {
+        socket.write(answer);
+        if (answer === "S") new TLSSocket(socket, { isServer: true, key, cert }).on("error", () => undefined);
+      });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const { engine, close } = openDatabase(`postgres://someone@127.0.0.1:${port}/one?sslmode=verify-full`, options);
+  const refused = await engine.query("SELECT").catch((error: unknown) => error);
+  expect([failureKindOf(refused), refused]).toEqual(["connection", expect.any(Error)]);
+  await close();
+  await new Promise((resolve) => server.close(resolve));
 });
 
 test("slow searches leave connections to the actions of people, and one that waits in vain keeps no turn", async () => {

@@ -58,3 +58,12 @@ test.each<[FailureKind, readonly string[]]>([
   const errors = codes.map((code) => Object.assign(new DatabaseError(code, 0, "error"), { code }));
   expect(errors.map(failureKindOf)).toEqual(codes.map(() => kind));
 });
+
+test.each([
+  ["connection", { code: "EMFILE", syscall: "connect" }],
+  ["connection", { code: "EAI_FAIL", syscall: "getaddrinfo" }],
+  ["connection", { code: "CERT_HAS_EXPIRED" }],
+  ["bug", { code: "ERR_INVALID_ARG_TYPE" }],
+] as const)("an error of this machine is of the kind %s: %j", (kind, more) => {
+  expect(failureKindOf(Object.assign(new Error("it failed"), more))).toBe(kind);
+});

@@ -48,20 +48,10 @@ const connectionClasses = new Set(["08", "28", "53", "57", "58"]);
 // A read-only server is a former primary: wait for the new one. A session idle in a transaction lost its connection. A
 // database that does not exist is being restored.
 const connectionCodes = new Set(["25006", "25P03", "3D000"]);
-const socketCodes = new Set([
-  "ECONNRESET",
-  "ECONNREFUSED",
-  "EPIPE",
-  "ENOENT",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ENETUNREACH",
-  "ENETDOWN",
-  "EHOSTDOWN",
-  "ECONNABORTED",
-]);
+// Errors of connecting and of name look-ups name their system call; those of TLS, and of several addresses, do not. The
+// server after a failover may have another certificate.
+const socketCode =
+  /^(CERT_|DEPTH_ZERO_|E(ADDR|CONN|HOST|NET)|EPIPE$|EPROTO$|ERR_(SSL|TLS)_|ETIMEDOUT$|SELF_SIGNED_|UNABLE_TO_)/;
 
 // The driver's own messages, which have no code. A silent server is detected by the timeout of the read.
 const driverWords = new RegExp(
@@ -72,6 +62,7 @@ const driverWords = new RegExp(
     "query read timeout",
     "not queryable",
     "client was closed",
+    "SSL connection",
   ].join("|"),
   "i",
 );
@@ -84,7 +75,8 @@ export function failureKindOf(error: unknown): FailureKind {
     return "bug";
   }
   if (!(error instanceof Error)) return "bug";
-  if (socketCodes.has((error as NodeJS.ErrnoException).code ?? "")) return "connection";
+  const { code = "", syscall } = error as NodeJS.ErrnoException;
+  if (syscall === "connect" || syscall === "getaddrinfo" || socketCode.test(code)) return "connection";
   return driverWords.test(error.message) ? "connection" : "bug";
 }
 
