@@ -24,6 +24,15 @@ export const systemTimers: Timers = {
   },
 };
 
+/** Less is the time that the answer was on its way. */
+const clockApartMinMs = 10_000;
+
+/** By how much this machine's clock is ahead of the database's, which said `databaseMs` just now. */
+export function clockAheadOf(databaseMs: number, nowMs: number): number {
+  const aheadMs = nowMs - databaseMs;
+  return Math.abs(aheadMs) < clockApartMinMs ? 0 : aheadMs;
+}
+
 /** Waits for `work`, but no longer than `ms`: then it resolves to undefined, and how `work` ends later is ignored. */
 export async function within<Result>(ms: number, work: Promise<Result>): Promise<Result | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();

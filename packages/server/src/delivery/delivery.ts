@@ -1,3 +1,4 @@
+import { clockAheadOf } from "../clock.ts";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { Addressed } from "../notification.ts";
 
@@ -59,15 +60,6 @@ type NewDelivery = Pick<
  */
 export function scheduleAgeMs(delivery: Pick<Delivery, "scheduleStartMs" | "clockAheadMs">, nowMs: number): number {
   return nowMs - (delivery.clockAheadMs ?? 0) - delivery.scheduleStartMs;
-}
-
-/** Less is the time that the answer was on its way. */
-const clockApartMinMs = 10_000;
-
-/** By how much this machine's clock is ahead of the database's, which said `databaseMs` just now. */
-export function clockAheadOf(databaseMs: number, nowMs: number): number {
-  const aheadMs = nowMs - databaseMs;
-  return Math.abs(aheadMs) < clockApartMinMs ? 0 : aheadMs;
 }
 
 /** A notification that was just created, before its first attempt. @param createdAtMs by the database's clock */

@@ -1,6 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import { clockAheadOf, type Delivery } from "../../delivery/delivery.ts";
+import { clockAheadOf } from "../../clock.ts";
+import type { Delivery } from "../../delivery/delivery.ts";
 import type { Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
 import { type NotificationId, nilId, shardOf } from "../../ids.ts";
 import { Columns, integerArray } from "../database/columns.ts";
