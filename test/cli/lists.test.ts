@@ -63,6 +63,24 @@ test.each([
   expect(stdout.split("\n")[0]?.replaceAll(/ {2,}/g, "  ")).toBe(headers);
 });
 
+test.each([
+  ["notifications", "list"],
+  ["transaction", "list"],
+  ["statement", "batches"],
+  ["clearing", "exceptions"],
+])("paybell %s %s says that it ends at --limit if there is more, and to a program nothing else", async (...words) => {
+  const pages = (next: string | null) => async () => Response.json({ items: [item], next });
+  for (const [next, limit, said] of [
+    ["more", "1", "These are 1, and there may be more: --limit sets how many.\n"],
+    [null, "1", ""],
+    [null, "2", ""],
+  ] as const) {
+    const args = [...words, "--limit", limit];
+    expect(await line.run(args, { fetch: pages(next) })).toMatchObject({ code: 0, stderr: said });
+    expect(await line.run([...args, "--json"], { fetch: pages(next) })).toMatchObject({ code: 0, stderr: "" });
+  }
+});
+
 describe("--since", () => {
   const nowMs = () => Date.parse(at);
 

@@ -25,6 +25,8 @@ const pageItems = 500;
 
 interface Reading<Item> {
   readonly itemsMax?: number | undefined;
+  /** Called if there are more than that. */
+  readonly onMore?: () => void;
   /** Called after each page, with the number read. */
   readonly onProgress?: (count: number) => void;
   /** Called with each item: whether it ends the reading, and is left out. */
@@ -36,7 +38,7 @@ export async function readPages<Item>(
   api: Api,
   path: string,
   query: Query = {},
-  { itemsMax = Number.POSITIVE_INFINITY, onProgress, isBeyond = () => false }: Reading<Item> = {},
+  { itemsMax = Number.POSITIVE_INFINITY, onMore, onProgress, isBeyond = () => false }: Reading<Item> = {},
 ): Promise<readonly Item[]> {
   const all: Item[] = [];
   let after: string | undefined;
@@ -46,9 +48,18 @@ export async function readPages<Item>(
     const end = page.items.findIndex(isBeyond);
     for (const item of end < 0 ? page.items : page.items.slice(0, end)) all.push(item);
     onProgress?.(all.length);
-    if (end >= 0 || page.next === null || all.length >= itemsMax) return all.slice(0, itemsMax);
-    after = page.next;
+    const isLast = end >= 0 || page.next === null;
+    if (!isLast && all.length >= itemsMax) onMore?.();
+    if (isLast || all.length >= itemsMax) return all.slice(0, itemsMax);
+    after = page.next ?? undefined;
   }
+}
+
+/** Reads up to `--limit`, and says so to a person: the list would look like a whole one. */
+export function untilLimit({ stderr }: CommandContext, { limit, json }: JsonOption & { readonly limit: number }) {
+  const onMore = () =>
+    void (json || stderr.write(`These are ${limit}, and there may be more: --limit sets how many.\n`));
+  return { itemsMax: limit, onMore };
 }
 
 /** A list of the service that has the newest first. */
@@ -92,10 +103,10 @@ export async function newest<Item>(
   options: NewestOptions,
   list: NewestFirst<Item>,
 ): Promise<Result | ExitCode> {
-  const { limit: itemsMax, since, follow = false } = options;
+  const { limit, since, follow = false } = options;
   if (follow) return followNewest(context, options, list);
-  const items = await showing(context, `reading ${list.plural}`, itemsMax, (onProgress) =>
-    readSince(list, since, { itemsMax, onProgress }),
+  const items = await showing(context, `reading ${list.plural}`, limit, (onProgress) =>
+    readSince(list, since, { ...untilLimit(context, options), onProgress }),
   );
   return itemsOf(items, list.columns);
 }

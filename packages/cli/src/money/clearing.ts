@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { basename, resolve } from "node:path";
 import { Option } from "@commander-js/extra-typings";
 import { calls } from "../client/connection.ts";
-import { readPages } from "../client/lists.ts";
+import { readPages, untilLimit } from "../client/lists.ts";
 import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
@@ -60,9 +60,9 @@ export function clearingCommand(context: CommandContext): AnyCommand {
       const { id } = await settings.operator().upload<Shown>(filesPath, { acquirer, name: basename(path) }, bytes);
       return { value: { id }, lines: [`It was read as ${id}: \`paybell clearing show ${id}\` has the result.`] };
     }),
-    calls(context, files, async (settings, { acquirer, limit }) =>
+    calls(context, files, async (settings, { acquirer, ...options }) =>
       itemsOf(
-        await readPages<Shown>(settings.operator(), filesPath, { acquirer }, { itemsMax: limit }),
+        await readPages<Shown>(settings.operator(), filesPath, { acquirer }, untilLimit(context, options)),
         fieldColumns(...["receivedAt", "acquirer", "name", "state"], ...found, "id"),
       ),
     ),
@@ -70,9 +70,9 @@ export function clearingCommand(context: CommandContext): AnyCommand {
       const file = await settings.operator().get<Shown>(`${filesPath}/${encodeURIComponent(id)}`);
       return { value: file, lines: recordLines(file) };
     }),
-    calls(context, exceptions, async (settings, { acquirer, state, limit }) =>
+    calls(context, exceptions, async (settings, { acquirer, state, ...options }) =>
       itemsOf(
-        await readPages<Shown>(settings.operator(), exceptionsPath, { acquirer, state }, { itemsMax: limit }),
+        await readPages<Shown>(settings.operator(), exceptionsPath, { acquirer, state }, untilLimit(context, options)),
         exceptionColumns,
       ),
     ),

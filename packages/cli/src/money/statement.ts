@@ -1,6 +1,6 @@
 import type { BatchPage, SettlementPage, Statement, StatementLine, StatementTotals } from "@paybell/partner/client";
 import { calls } from "../client/connection.ts";
-import { readPages } from "../client/lists.ts";
+import { readPages, untilLimit } from "../client/lists.ts";
 import { type AnyCommand, command, group } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes } from "../shell/failure.ts";
@@ -94,7 +94,11 @@ function listCommand<Item>(
       agoReader(context),
     )
     .addOption(limitOption());
-  return calls(context, made, async (settings, { tid, from, to, limit }) =>
-    itemsOf(await readPages<Item>(settings.partner(), `/v1/${name}`, { tid, from, to }, { itemsMax: limit }), columns),
-  );
+  return calls(context, made, async (settings, { tid, from, to, ...options }) => {
+    const query = { tid, from, to };
+    return itemsOf(
+      await readPages<Item>(settings.partner(), `/v1/${name}`, query, untilLimit(context, options)),
+      columns,
+    );
+  });
 }
