@@ -172,6 +172,18 @@ describe("a PreAuth", () => {
     });
   });
 
+  test("in another currency than the open batch is voided at once, and completed only after that is settled", async () => {
+    const till = new LedgerTill();
+    const preAuth = () => instance.ended(partner, till.preAuth("tok_approve", "12.50", "USD"));
+    const [voided, completed] = [await preAuth(), await preAuth()];
+    await instance.ended(partner, till.sale());
+    expect(await instance.ended(partner, till.void(voided))).toMatchObject({ state: "SUCCESS" });
+    const complete = till.complete(completed, "12.50");
+    await expect(instance.run(partner, complete)).rejects.toMatchObject({ status: 409, code: "batch_currency" });
+    await instance.ended(partner, till.settlement());
+    expect(await instance.ended(partner, complete)).toMatchObject({ state: "SUCCESS", amountMinor: 1_250n });
+  });
+
   test("is completed at most for its amount, and once", async () => {
     const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth("tok_approve", "12.50", "USD"));
