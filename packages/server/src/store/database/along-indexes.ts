@@ -83,3 +83,8 @@ function turnsOf(pool: Pool): Turns {
 export function epochMs(time: string): string {
   return `floor(extract(epoch FROM ${time}) * 1000)::float8`;
 }
+
+/** The number of these rows, exact up to a bound, so that no query grows with them. */
+export function countUpTo(max: number, rows: string): string {
+  return `(SELECT count(*) FROM (SELECT FROM ${rows} LIMIT ${max}) AS few)::integer`;
+}

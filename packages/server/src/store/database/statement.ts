@@ -34,3 +34,13 @@ function statementOf<Row extends object>(statement: { readonly name?: string; re
     run: async (on, values) => (await query(on, values)).rowCount ?? 0,
   };
 }
+
+/** Runs a statement whose last value bounds its rows until it changes fewer: each run is a short transaction. */
+export async function runInBatches(
+  on: Connection,
+  statement: Pick<Statement<object>, "run">,
+  values: readonly unknown[],
+  rowsMax = 5_000,
+): Promise<void> {
+  while ((await statement.run(on, [...values, rowsMax])) === rowsMax);
+}

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { idTimeMs, type PartnerId } from "../../ids.ts";
 import type { CurrentCounts, CurrentCountsStore } from "../../notifications/overview.ts";
+import { countUpTo } from "../database/along-indexes.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { planned, prepared } from "../database/statement.ts";
@@ -31,9 +32,9 @@ type BacklogRow = { partner_id: PartnerId; oldest_id: string | null; pending: nu
 const pendingStatus = prepared<StatusRow>(`
   WITH RECURSIVE ${oldestOfEach("pending", "oldest")}
   SELECT (SELECT min(id::text) FROM oldest) AS oldest_id,
-    (SELECT count(*) FROM (SELECT FROM pending LIMIT 10001) AS few) AS few,
+    ${countUpTo(10_001, "pending")} AS few,
     ${estimateOf("pending")} AS estimate,
-    (SELECT count(*) FROM (SELECT FROM parked LIMIT 10001) AS few) AS parked_few,
+    ${countUpTo(10_001, "parked")} AS parked_few,
     ${estimateOf("parked")} AS parked_estimate`);
 
 /** Pending notifications of all instances. */
@@ -55,10 +56,8 @@ const backlogByPartner = prepared<BacklogRow>(`
     FROM waiting w FULL JOIN given_up g ON g.partner_id = w.partner_id
     ORDER BY w.id NULLS LAST, g.id LIMIT $1)
   SELECT c.partner_id, c.oldest_id,
-    (SELECT count(*) FROM (
-      SELECT FROM pending p WHERE p.partner_id = c.partner_id LIMIT 1000) AS few) AS pending,
-    (SELECT count(*) FROM (
-      SELECT FROM parked d WHERE d.partner_id = c.partner_id LIMIT 1000) AS few) AS parked
+    ${countUpTo(1_000, "pending p WHERE p.partner_id = c.partner_id")} AS pending,
+    ${countUpTo(1_000, "parked d WHERE d.partner_id = c.partner_id")} AS parked
   FROM chosen c`);
 
 const unownedShards = prepared<{ shard: number }>("SELECT shard FROM shards WHERE lease_id IS NULL");
@@ -136,31 +135,21 @@ function counted(few: number, estimate: number): number {
   return few > 10_000 ? Math.max(few, estimate) : few;
 }
 
-/** Counts are exact up to here, so that no query grows with the number of rows. */
 const countedMax = 10_000;
 
 const counts = planned<CurrentCounts>(`
-  SELECT
-    (SELECT count(*) FROM (SELECT FROM parked LIMIT ${countedMax}) AS few)::integer AS parked,
-    (SELECT count(*) FROM (SELECT FROM endpoints WHERE state IN ('open', 'gone') LIMIT ${countedMax}) AS few)::integer
-      AS tripped,
-    (SELECT count(*) FROM (SELECT FROM reversals WHERE state = 'PARKED' LIMIT ${countedMax}) AS few)::integer
-      AS "reversalsParked",
-    (SELECT count(*) FROM (SELECT FROM reversals WHERE state = 'PENDING' LIMIT ${countedMax}) AS few)::integer
-      AS "reversalsPending",
-    (SELECT count(*) FROM (SELECT FROM settlements WHERE tries > 1 LIMIT ${countedMax}) AS few)::integer
-      AS "settlementsWaiting"`);
+  SELECT ${countUpTo(countedMax, "parked")} AS parked,
+    ${countUpTo(countedMax, "endpoints WHERE state IN ('open', 'gone')")} AS tripped,
+    ${countUpTo(countedMax, "reversals WHERE state = 'PARKED'")} AS "reversalsParked",
+    ${countUpTo(countedMax, "reversals WHERE state = 'PENDING'")} AS "reversalsPending",
+    ${countUpTo(countedMax, "settlements WHERE tries > 1")} AS "settlementsWaiting"`);
 
 /** What waits for a person, and at endpoints: of all partners. */
 export function postgresCurrentCounts(homes: Homes): CurrentCountsStore {
   return {
     async counts() {
       const rows = await homes.gather(({ pool }) => counts.rows(pool));
-      const counted = (of: keyof CurrentCounts) =>
-        Math.min(
-          countedMax,
-          rows.reduce((all, row) => all + row[of], 0),
-        );
+      const counted = (of: keyof CurrentCounts) => Math.min(countedMax, sum(rows.map((row) => row[of])));
       return {
         parked: counted("parked"),
         tripped: counted("tripped"),

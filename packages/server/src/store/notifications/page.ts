@@ -9,7 +9,7 @@ import type {
   PageRow,
   StoredBacklog,
 } from "../../notifications/store.ts";
-import { epochMs, queryAlongIndexes } from "../database/along-indexes.ts";
+import { countUpTo, epochMs, queryAlongIndexes } from "../database/along-indexes.ts";
 import { planned, prepared } from "../database/statement.ts";
 
 // Statements for people are planned with their values, so that they read only the days they need.
@@ -129,16 +129,12 @@ export async function readContents(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Counts are exact up to here, so that no query grows with the number of rows. */
 const countedMax = 10_000;
 
 const backlog = prepared<{ pending: number; oldest_id: string | null; parked: number }>(`
-    SELECT
-      (SELECT count(*) FROM (SELECT FROM pending p WHERE p.partner_id = $1 LIMIT ${countedMax}) AS few)::integer
-        AS pending,
+    SELECT ${countUpTo(countedMax, "pending p WHERE p.partner_id = $1")} AS pending,
       (SELECT p.id FROM pending p WHERE p.partner_id = $1 ORDER BY p.id LIMIT 1) AS oldest_id,
-      (SELECT count(*) FROM (SELECT FROM parked d WHERE d.partner_id = $1 LIMIT ${countedMax}) AS few)::integer
-        AS parked`);
+      ${countUpTo(countedMax, "parked d WHERE d.partner_id = $1")} AS parked`);
 
 const lastPull = prepared<{ cursor: string; at: Date }>("SELECT u.cursor, u.at FROM pulls u WHERE u.partner_id = $1");
 

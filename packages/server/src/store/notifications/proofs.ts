@@ -5,7 +5,7 @@ import { lowestId, type NotificationId, nilId, type TransactionId } from "../../
 import type { KeptProof } from "../../notifications/store.ts";
 import { epochMs } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
-import { planned } from "../database/statement.ts";
+import { planned, runInBatches } from "../database/statement.ts";
 
 const pageRows = 500;
 /** The size of their contents as stored, which is compressed. */
@@ -86,20 +86,15 @@ export async function keepProofs(
   }
 }
 
+const drop = planned(`
+  DELETE FROM proofs WHERE (partner_id, id) IN (
+    SELECT f.partner_id, f.id FROM partners p CROSS JOIN LATERAL (
+      SELECT o.partner_id, o.id FROM proofs o WHERE o.partner_id = p.id AND o.id < $1 LIMIT $2) AS f
+    LIMIT $2)`);
+
 /** Drops proofs of notifications that were created before. */
-export async function pruneProofs(pool: Pool, beforeMs: number): Promise<void> {
-  const rowsMax = 5_000;
-  let deleted: number | null = rowsMax;
-  while (deleted === rowsMax) {
-    const { rowCount }: { rowCount: number | null } = await pool.query(
-      `DELETE FROM proofs WHERE (partner_id, id) IN (
-         SELECT f.partner_id, f.id FROM partners p CROSS JOIN LATERAL (
-           SELECT o.partner_id, o.id FROM proofs o WHERE o.partner_id = p.id AND o.id < $1 LIMIT $2) AS f
-         LIMIT $2)`,
-      [lowestId(beforeMs), rowsMax],
-    );
-    deleted = rowCount;
-  }
+export function pruneProofs(pool: Pool, beforeMs: number): Promise<void> {
+  return runInBatches(pool, drop, [lowestId(beforeMs)]);
 }
 
 const find = planned<KeptProof>(`

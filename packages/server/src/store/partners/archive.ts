@@ -3,62 +3,47 @@ import { ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { PartnerArchiveStore } from "../../partners/archive.ts";
 import type { Database } from "../database/database.ts";
-import { planned } from "../database/statement.ts";
+import { planned, runInBatches } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { isStanding, openReversal } from "../transactions/conditions.ts";
 
 const pageRows = 500;
-const batchRows = 5_000;
 
 interface PartnerTable {
   readonly name: string;
   /** The rest of its primary key, after the partner. */
-  readonly key: readonly { readonly column: string; readonly type: "uuid" | "text" | "integer" }[];
+  readonly key: Readonly<Record<string, "uuid" | "text" | "integer">>;
 }
 
-const id = { column: "id", type: "uuid" } as const;
+const id = { id: "uuid" } as const;
 
 /** In the order in which they are written and deleted. */
 const tables: readonly PartnerTable[] = [
-  { name: "terminals", key: [{ column: "tid", type: "text" }] },
-  {
-    name: "attempts",
-    key: [
-      id,
-      { column: "round", type: "integer" },
-      { column: "attempt_no", type: "integer" },
-      { column: "lease_id", type: "uuid" },
-    ],
-  },
-  { name: "notifications", key: [id] },
-  { name: "parked", key: [id] },
-  { name: "proofs", key: [id] },
-  { name: "endpoints", key: [id] },
-  { name: "events", key: [id] },
-  { name: "reversals", key: [{ column: "transaction_id", type: "uuid" }] },
-  { name: "batches", key: [id] },
-  { name: "clearing_entries", key: [id] },
-  { name: "transactions", key: [id] },
+  { name: "terminals", key: { tid: "text" } },
+  { name: "attempts", key: { ...id, round: "integer", attempt_no: "integer", lease_id: "uuid" } },
+  { name: "notifications", key: id },
+  { name: "parked", key: id },
+  { name: "proofs", key: id },
+  { name: "endpoints", key: id },
+  { name: "events", key: id },
+  { name: "reversals", key: { transaction_id: "uuid" } },
+  { name: "batches", key: id },
+  { name: "clearing_entries", key: id },
+  { name: "transactions", key: id },
 ];
 
 /** Nobody can read them without the master key, or they are sums of what is written. */
 const deletedOnly: readonly PartnerTable[] = [
-  { name: "cards", key: [{ column: "chain_id", type: "uuid" }] },
-  { name: "pulls", key: [] },
-  { name: "redeliveries", key: [id, { column: "step", type: "uuid" }] },
-  { name: "clearing_matches", key: [{ column: "transaction_id", type: "uuid" }] },
-  { name: "clearing_books", key: [{ column: "transaction_id", type: "uuid" }] },
-  {
-    name: "delivery_figures",
-    key: [
-      { column: "grain", type: "text" },
-      { column: "at", type: "text" },
-    ],
-  },
+  { name: "cards", key: { chain_id: "uuid" } },
+  { name: "pulls", key: {} },
+  { name: "redeliveries", key: { ...id, step: "uuid" } },
+  { name: "clearing_matches", key: { transaction_id: "uuid" } },
+  { name: "clearing_books", key: { transaction_id: "uuid" } },
+  { name: "delivery_figures", key: { grain: "text", at: "text" } },
 ];
 
 /** Empty, unless a person redelivered something since the deletion began: deleted last, because that adds to it. */
-const pending: PartnerTable = { name: "pending", key: [id] };
+const pending: PartnerTable = { name: "pending", key: id };
 
 /** Every instance knows of a change after 5 s, and then starts nothing for the partner. */
 const settledS = 10;
@@ -134,11 +119,14 @@ export function postgresPartnerArchive(database: Pick<Database, "pool" | "homes"
 }
 
 async function* linesOf(pool: Pool, { name, key }: PartnerTable, partnerId: PartnerId) {
-  const columns = key.map(({ column }) => `t.${column}`).join(", ");
-  const after = key.map(({ type }, nth) => `$${nth + 2}::text::${type}`).join(", ");
+  const names = Object.keys(key).map((column) => `t.${column}`);
+  const columns = names.join(", ");
+  const after = Object.values(key)
+    .map((type, nth) => `$${nth + 2}::text::${type}`)
+    .join(", ");
   const text = (isFirst: boolean) => `
     SELECT json_build_object('table', '${name}', 'row', row_to_json(t))::text AS line,
-      ARRAY[${key.map(({ column }) => `t.${column}::text`).join(", ")}] AS at
+      ARRAY[${names.map((column) => `${column}::text`).join(", ")}] AS at
     FROM ${name} t WHERE t.partner_id = $1 ${isFirst ? "" : `AND (${columns}) > (${after})`}
     ORDER BY ${columns} LIMIT ${pageRows}`;
   let position: readonly string[] = [];
@@ -154,16 +142,10 @@ async function* linesOf(pool: Pool, { name, key }: PartnerTable, partnerId: Part
   }
 }
 
-async function removeRows(pool: Pool, { name, key }: PartnerTable, partnerId: PartnerId): Promise<void> {
-  const columns = ["partner_id", ...key.map(({ column }) => column)].join(", ");
-  let removed: number | null = batchRows;
-  while (removed === batchRows) {
-    const { rowCount }: { rowCount: number | null } = await pool.query(
-      `DELETE FROM ${name} WHERE (${columns}) IN (
-         SELECT ${columns} FROM ${name} WHERE partner_id = $1 LIMIT ${batchRows})
-         AND EXISTS (SELECT FROM partners WHERE ${isDisabled})`,
-      [partnerId],
-    );
-    removed = rowCount;
-  }
+function removeRows(pool: Pool, { name, key }: PartnerTable, partnerId: PartnerId): Promise<void> {
+  const columns = ["partner_id", ...Object.keys(key)].join(", ");
+  const remove = planned(`
+    DELETE FROM ${name} WHERE (${columns}) IN (SELECT ${columns} FROM ${name} WHERE partner_id = $1 LIMIT $2)
+      AND EXISTS (SELECT FROM partners WHERE ${isDisabled})`);
+  return runInBatches(pool, remove, [partnerId]);
 }

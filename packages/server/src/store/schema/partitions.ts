@@ -5,7 +5,7 @@ import { historyMarginDays } from "../../config/retry-schedule.ts";
 import type { ContentMac } from "../../delivery/attempt/content-mac.ts";
 import { lowestId } from "../../ids.ts";
 import type { Home, Homes } from "../database/homes.ts";
-import { planned } from "../database/statement.ts";
+import { planned, runInBatches } from "../database/statement.ts";
 import { failureKindOf, inTransaction } from "../database/transaction.ts";
 import { type Parking, parkWithoutAttempt } from "../deliveries/deliveries.ts";
 import { keepProofs, pruneProofs } from "../notifications/proofs.ts";
@@ -19,9 +19,7 @@ export interface PartitionsOptions {
   readonly proofDays: number;
   /** Nothing proves the delivery of a notification that somebody changed. */
   readonly contents: Pick<ContentMac, "isAsCommitted">;
-  /** The timeout of creating a day while another statement holds the lock. */
-  readonly createLockTimeoutMs?: number;
-  /** The same for dropping one. Short, because every statement on history queues behind it. */
+  /** The timeout of dropping a day while another statement holds the lock. */
   readonly dropLockTimeoutMs?: number;
 }
 
@@ -39,6 +37,8 @@ export interface Maintained {
 }
 
 const daysAheadWanted = 14;
+/** The timeout of creating a day while another statement holds the lock. */
+const createLockTimeoutMs = 5_000;
 // An arbitrary number, the same in every version of the service.
 const partitionLock = 7_420_002;
 
@@ -47,7 +47,8 @@ export class Partitions {
   readonly #options: Required<PartitionsOptions>;
 
   constructor(options: PartitionsOptions) {
-    this.#options = { createLockTimeoutMs: 5_000, dropLockTimeoutMs: 500, ...options };
+    // Short, because every statement on history queues behind it.
+    this.#options = { dropLockTimeoutMs: 500, ...options };
   }
 
   /**
@@ -91,7 +92,7 @@ export class Partitions {
         if (standing.has(day)) continue;
         try {
           const create = (client: PoolClient) => createDay(client, day);
-          if (await alone(home, this.#options.createLockTimeoutMs, create)) created += 1;
+          if (await alone(home, createLockTimeoutMs, create)) created += 1;
         } catch (error) {
           troubles.push(error);
         }
@@ -124,9 +125,9 @@ export class Partitions {
         if (result === "dropped") dropped += 1;
         else waiting.push({ day: new Date(day).toISOString().slice(0, 10), why: result });
       }
-      await pruneEvents(pool, keptFromMs);
+      await runInBatches(pool, dropEvents, [lowestId(keptFromMs)]);
       await pruneProofs(pool, todayMs - proofDays * dayMs);
-      await pruneEndpoints(pool, new Date(keptFromMs));
+      await runInBatches(pool, dropEndpoints, [new Date(keptFromMs)]);
     }
     return { dropped, waiting, prolonged: days > historyDays ? { days, scheduleDays } : undefined };
   }
@@ -232,8 +233,7 @@ async function dropDay(drop: DayToDrop): Promise<DropResult> {
   const ids = idsOfDay(drop.day);
   if ((await underWay.run(drop.pool, [...ids, drop.scheduleS])) > 0) return "a delivery is under way";
   while ((await parkSome(drop.pool, ids)) === batchRows);
-  let moved: number | null = batchRows;
-  while (moved === batchRows) moved = await takeContent.run(drop.pool, [...ids, batchRows]);
+  await runInBatches(drop.pool, takeContent, ids, batchRows);
   await keepProofs(drop.pool, ids, drop.contents);
   for (let tries = 1; ; tries += 1) {
     try {
@@ -285,33 +285,15 @@ async function longestScheduleS(pool: Pool): Promise<number> {
  * Deletes the row of an endpoint without changes for this long: it then counts as one that never failed. A tripped one
  * is probed while anything is pending for it. One that is gone stays until a person closes it.
  */
-async function pruneEndpoints(pool: Pool, before: Date): Promise<void> {
-  const rowsMax = 5_000;
-  let deleted: number | null = rowsMax;
-  while (deleted === rowsMax) {
-    const { rowCount }: { rowCount: number | null } = await pool.query(
-      `DELETE FROM endpoints WHERE (partner_id, id) IN (
-         SELECT partner_id, id FROM endpoints WHERE state <> 'gone' AND updated_at < $1
-         LIMIT $2 FOR UPDATE SKIP LOCKED)`,
-      [before, rowsMax],
-    );
-    deleted = rowCount;
-  }
-}
+const dropEndpoints = planned(`
+  DELETE FROM endpoints WHERE (partner_id, id) IN (
+    SELECT partner_id, id FROM endpoints WHERE state <> 'gone' AND updated_at < $1
+    LIMIT $2 FOR UPDATE SKIP LOCKED)`);
 
 /** Events are kept as long as history; an alert that is still to be sent stays. */
-async function pruneEvents(pool: Pool, beforeMs: number): Promise<void> {
-  const rowsMax = 5_000;
-  let deleted: number | null = rowsMax;
-  while (deleted === rowsMax) {
-    const { rowCount }: { rowCount: number | null } = await pool.query(
-      `DELETE FROM events WHERE (partner_id, id) IN (
-         SELECT partner_id, id FROM events WHERE id < $1 AND alert_due_at IS NULL LIMIT $2)`,
-      [lowestId(beforeMs), rowsMax],
-    );
-    deleted = rowCount;
-  }
-}
+const dropEvents = planned(`
+  DELETE FROM events WHERE (partner_id, id) IN (
+    SELECT partner_id, id FROM events WHERE id < $1 AND alert_due_at IS NULL LIMIT $2)`);
 
 export const dayMs = 86_400_000;
 
