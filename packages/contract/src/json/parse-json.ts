@@ -10,9 +10,9 @@ type Holder =
   | { readonly close: "]"; readonly value: unknown[] };
 
 /**
- * As JSON.parse, but correct for every text. Node 26 confuses keys that are written with escapes: after `{"\\":2}` it
- * reads `{"\u0062":2}` as the earlier key (nodejs/node#63785), so that one caller's text changes the meaning of
- * another's. A text with such a key is parsed here; JSON.parse reads every other one.
+ * As JSON.parse, but correct for every text. Node 24 and 26 confuse keys that are written with escapes: after
+ * `{"\\":2}` they read `{"\u0062":2}` as the earlier key (nodejs/node#63785), so that one caller's text changes the
+ * meaning of another's. A text with such a key is parsed here; JSON.parse reads every other one.
  *
  * @throws SyntaxError
  */
