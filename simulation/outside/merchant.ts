@@ -158,13 +158,13 @@ export function simulatedPartners(session: Session, onChanged: (id: PartnerId) =
   const knownPartners = new Map<PartnerId, Known>();
   const asking = new Set<PartnerId>();
 
-  function peek(id: PartnerId): Partner | undefined {
+  function cached(id: PartnerId): Partner | undefined {
     const known = knownPartners.get(id);
     if (known === undefined || ageMs(known) > refreshMs) void ask(id);
     return isFresh(known) ? known.partner : undefined;
   }
 
-  /** Whether the worker knows that it is paused. Unlike `peek` it asks for nothing. */
+  /** Whether the worker knows that it is paused. Unlike `cached` it asks for nothing. */
   function isPaused(id: PartnerId): boolean {
     const known = knownPartners.get(id);
     return isFresh(known) && known.partner.state === "paused";
@@ -198,10 +198,10 @@ export function simulatedPartners(session: Session, onChanged: (id: PartnerId) =
     } catch {
       session.loop.timers.after(againMs, () => {
         asking.delete(id);
-        peek(id);
+        cached(id);
       });
     }
   }
 
-  return { peek, isPaused, changed };
+  return { cached, isPaused, changed };
 }

@@ -13,7 +13,7 @@ test.each([
   const counts = { inc: () => undefined };
   const completer = new Completer({
     completions: { complete: () => written.promise },
-    directory: { peek: () => undefined },
+    directory: { cached: () => undefined },
     notifier: { notify: (notification: unknown) => void passedOn.push(notification) },
     metrics: { commands: counts, notificationsCreated: counts },
   } as unknown as CompleterParts);

@@ -16,7 +16,7 @@ import type { Completion, CompletionStore, Transaction } from "./store.ts";
 export interface CompleterParts {
   readonly completions: CompletionStore;
   readonly notifier: Notifier;
-  readonly directory: Pick<PartnerDirectory, "peek">;
+  readonly directory: Pick<PartnerDirectory, "cached">;
   readonly events: EventSink;
   readonly metrics: Pick<Metrics, "commands" | "notificationsCreated">;
 }
@@ -87,7 +87,7 @@ export class Completer {
 
   #notificationOf(begun: Transaction, facts: IpnFacts, batch: Completion["batch"]): NewNotification {
     const { partnerId, id: transactionId, originalId, chainId, callBackUrl } = begun;
-    const settings = this.#parts.directory.peek(partnerId)?.settings;
+    const settings = this.#parts.directory.cached(partnerId)?.settings;
     const batchId = batch?.batchId ?? null;
     const about = { partnerId, transactionId, originalId, originalExternalId: null, chainId, callBackUrl };
     return notificationOf({ ...about, facts, batchId }, settings);

@@ -322,7 +322,7 @@ export class LedgerInstance {
     const notifier = { notify: (notification: NewNotification) => void this.passedOn.push(notification) };
     const events = life.of({ record: (event: NewEvent) => this.#record(event) });
     const completer = new Completer({
-      directory: { peek: () => undefined },
+      directory: { cached: () => undefined },
       completions,
       notifier,
       events,

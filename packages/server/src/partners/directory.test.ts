@@ -103,12 +103,12 @@ describe("the directory", () => {
   test("reads a partner once, and gives the same snapshot while nothing changed", async () => {
     const { directory, states, add, pass } = scene();
     const { id } = add();
-    expect(directory.peek(id)).toBeUndefined();
+    expect(directory.cached(id)).toBeUndefined();
     const partner = await directory.find(id);
     expect(partner).toMatchObject({ id, state: "active", settings: { name: "A partner" } });
-    expect(directory.peek(id)).toBe(partner);
+    expect(directory.cached(id)).toBe(partner);
     pass(ageMaxMs + 1);
-    expect(directory.peek(id)).toBeUndefined();
+    expect(directory.cached(id)).toBeUndefined();
     expect(await directory.find(id)).toBe(partner);
     expect(states.asked).toEqual({ fingerprints: 2, load: 1, partnersByApiKey: 0 });
   });
@@ -136,9 +136,9 @@ describe("the directory", () => {
       pass(ageMaxMs);
       release();
       await found;
-      expect(directory.peek(id)).toBeDefined();
+      expect(directory.cached(id)).toBeDefined();
       pass(1);
-      expect(directory.peek(id)).toBeUndefined();
+      expect(directory.cached(id)).toBeUndefined();
     }
   });
 
@@ -147,7 +147,7 @@ describe("the directory", () => {
     const { id } = add();
     await directory.find(id);
     states.failing = true;
-    expect(directory.peek(id)).toBeDefined();
+    expect(directory.cached(id)).toBeDefined();
     pass(ageMaxMs + 1);
     const refused = await directory.find(id).catch((error: ServiceError) => error);
     expect(refused).toMatchObject({ code: "unavailable", retryAfterS: 2 });
@@ -178,7 +178,7 @@ describe("the directory", () => {
     release();
     await early;
     await told;
-    expect(directory.peek(id)?.settings.name).toBe("Renamed");
+    expect(directory.cached(id)?.settings.name).toBe("Renamed");
   });
 
   test("makes a key's KeyObject once, and goes on with it when other things change", async () => {
@@ -187,7 +187,7 @@ describe("the directory", () => {
     const before = await directory.find(id);
     rename(id, "Renamed");
     await directory.invalidate(id);
-    const after = directory.peek(id);
+    const after = directory.cached(id);
     expect(after).not.toBe(before);
     expect(after?.keys.encryption).toBe(before?.keys.encryption);
     expect(after?.keys.webhook[0]).toBe(before?.keys.webhook[0]);
@@ -216,7 +216,7 @@ describe("the directory", () => {
     await directory.find(id);
     states.partners.delete(id);
     await directory.invalidate(id);
-    expect(directory.peek(id)).toBeUndefined();
+    expect(directory.cached(id)).toBeUndefined();
     expect(await directory.find(id)).toBeUndefined();
   });
 
@@ -235,7 +235,7 @@ describe("the directory", () => {
       await vi.advanceTimersByTimeAsync(2_000);
     }
     expect(states.asked.fingerprints).toBe(asked + 5);
-    expect(ids.map((id) => directory.peek(id)?.id)).toEqual(ids);
+    expect(ids.map((id) => directory.cached(id)?.id)).toEqual(ids);
     directory.stop();
     await vi.advanceTimersByTimeAsync(10_000);
     expect(states.asked.fingerprints).toBe(asked + 5);
@@ -251,8 +251,8 @@ describe("the directory", () => {
     await directory.find(used);
     pass(-30_000);
     // Back at a time when both snapshots were fresh: only one is still there.
-    expect(directory.peek(used)).toBeDefined();
-    expect(directory.peek(unused)).toBeUndefined();
+    expect(directory.cached(used)).toBeDefined();
+    expect(directory.cached(unused)).toBeUndefined();
   });
 
   test("serves the others when one partner's keys cannot be opened", async () => {
@@ -276,7 +276,7 @@ describe("a watch of the directory", () => {
   function watched() {
     const made = scene();
     const seen: (readonly [PartnerId, string | undefined])[] = [];
-    made.directory.watch((id) => seen.push([id, made.directory.peek(id)?.settings.name]));
+    made.directory.watch((id) => seen.push([id, made.directory.cached(id)?.settings.name]));
     return { ...made, news: () => seen.splice(0) };
   }
 

@@ -67,7 +67,7 @@ export class CachedPartners implements PartnerDirectory {
     this.#timer = undefined;
   }
 
-  peek(id: PartnerId): Partner | undefined {
+  cached(id: PartnerId): Partner | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     const nowMs = this.#options.clock.monotonicMs();
@@ -76,7 +76,7 @@ export class CachedPartners implements PartnerDirectory {
   }
 
   async find(id: PartnerId): Promise<Partner | undefined> {
-    return this.peek(id) ?? (await this.#load(id));
+    return this.cached(id) ?? (await this.#load(id));
   }
 
   /** As `find`, but undefined for one whose keys cannot be opened: for a list, which shows the others too. */
@@ -95,7 +95,7 @@ export class CachedPartners implements PartnerDirectory {
   async findByApiKey(apiKey: string): Promise<ApiKeyHolder | undefined> {
     if (!isApiKey(apiKey)) return undefined;
     const hash = apiKeyHash(apiKey);
-    const owner = this.#owners.peek(hash) ?? (await withinAge(this.#owners.find(hash)));
+    const owner = this.#owners.cached(hash) ?? (await withinAge(this.#owners.find(hash)));
     if (owner === undefined) return undefined;
     const partner = await this.find(owner);
     const keys = this.#entries.get(owner)?.apiKeys;
@@ -278,13 +278,13 @@ export class ApiKeyOwners {
   }
 
   /** The owner, if it was found before. */
-  peek(hash: Buffer): PartnerId | undefined {
+  cached(hash: Buffer): PartnerId | undefined {
     return this.#owners.get(hash.toString("hex"));
   }
 
   /** @throws ServiceError `unavailable`, rejected */
   async find(hash: Buffer): Promise<PartnerId | undefined> {
-    const owner = this.peek(hash);
+    const owner = this.cached(hash);
     if (owner !== undefined) return owner;
     const unknownSince = this.#unknownSince.get(hash.toString("hex"));
     if (unknownSince !== undefined && this.#clock.monotonicMs() - unknownSince <= unknownForMs) return undefined;

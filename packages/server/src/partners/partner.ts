@@ -59,7 +59,7 @@ export interface PartnerDirectory {
   /** Undefined if there is none. Rejects with `unavailable` if no fresh enough state is available. */
   find(id: PartnerId): Promise<Partner | undefined>;
   /** The same without waiting: undefined if it is not cached, or too old. */
-  peek(id: PartnerId): Partner | undefined;
+  cached(id: PartnerId): Partner | undefined;
   /** The partner of an API key, and its scopes; undefined for an unknown, expired or revoked key. */
   findByApiKey(apiKey: string): Promise<ApiKeyHolder | undefined>;
 }

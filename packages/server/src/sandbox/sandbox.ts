@@ -92,7 +92,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
     const { partner, secrets } = await sandboxPartner(service, before);
     partnerId = partner.id;
-    const cipherNow = () => (service.directory.peek(partner.id) ?? partner).settings.cipher;
+    const cipherNow = () => (service.directory.cached(partner.id) ?? partner).settings.cipher;
     const receiver = await startObservedReceiver(
       { home, desk, keys: receiverKeys(partner) },
       before?.receiverUrl,
@@ -222,14 +222,14 @@ const followKeysEveryMs = 500;
  * not.
  */
 function followKeys(
-  directory: Pick<PartnerDirectory, "peek">,
+  directory: Pick<PartnerDirectory, "cached">,
   first: Partner,
   receiver: SandboxReceiver,
   changed: (keys: KeyTexts) => Promise<void>,
 ): () => void {
   let current = first;
   const timer = setInterval(() => {
-    const partner = directory.peek(first.id);
+    const partner = directory.cached(first.id);
     if (partner === undefined || partner === current) return;
     receiver.changeKeys(receiverKeys(partner, current));
     current = partner;

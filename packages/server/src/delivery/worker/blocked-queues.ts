@@ -105,7 +105,7 @@ export class BlockedQueues {
   /** Undefined: it is read, or belongs to another worker. */
   #blocked(key: QueueKey): BlockedQueue | undefined {
     const { partners, ownership, circuits } = this.#parts;
-    const partner = partners.peek(key.partnerId);
+    const partner = partners.cached(key.partnerId);
     if (partner?.state !== "active" || ownership.epochOf(key.partnerId) === undefined) return undefined;
     const gate = circuits.gateOfQueue(key, partner.settings);
     return isBlocked(gate) ? { partner, reason: gate.reason } : undefined;

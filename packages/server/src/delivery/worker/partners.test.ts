@@ -20,7 +20,7 @@ function partnersOver(answer: (id: PartnerId) => Promise<Partner | undefined> = 
   const unreadable: (readonly [PartnerId, unknown])[] = [];
   const partners = new DeliveryPartners({
     directory: {
-      peek: (id) => over.known.get(id),
+      cached: (id) => over.known.get(id),
       find: (id) => {
         requested?.push(id);
         return over.answer(id);
@@ -36,7 +36,7 @@ function partnersOver(answer: (id: PartnerId) => Promise<Partner | undefined> = 
   /** Looks it up at that moment, and lets the request that follows end. */
   const lookUp = async (id: PartnerId, atMs: number) => {
     over.nowMs = atMs;
-    const partner = partners.peek(id);
+    const partner = partners.cached(id);
     await settled();
     return partner;
   };

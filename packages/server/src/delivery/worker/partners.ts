@@ -8,11 +8,11 @@ import type { Partner } from "../../partners/partner.ts";
 /** Partners as a worker knows them, at most five seconds old. */
 export interface PartnerSource {
   /** Undefined if unknown or too old. Then it is requested, and `partnerChanged` is called when it arrives. */
-  peek(id: PartnerId): Partner | undefined;
+  cached(id: PartnerId): Partner | undefined;
 }
 
 export interface DeliveryPartnersParts {
-  readonly directory: Pick<CachedPartners, "peek" | "find" | "watch">;
+  readonly directory: Pick<CachedPartners, "cached" | "find" | "watch">;
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Its settings or keys cannot be read: reported once an hour, and at once if it could be read meanwhile. */
   readonly onUnreadable: (id: PartnerId, error: unknown) => void;
@@ -42,9 +42,9 @@ export class DeliveryPartners implements PartnerSource {
     this.#parts.directory.watch(onChanged);
   }
 
-  peek(id: PartnerId): Partner | undefined {
+  cached(id: PartnerId): Partner | undefined {
     const { directory, clock } = this.#parts;
-    const partner = directory.peek(id);
+    const partner = directory.cached(id);
     if (partner !== undefined) return partner;
     if (this.#requested.begin(id, clock.monotonicMs())) void this.#request(id);
     return undefined;

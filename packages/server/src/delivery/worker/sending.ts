@@ -118,7 +118,7 @@ export class Sendings {
 
   /** The queue has something to send. */
   schedule(queue: Queue): void {
-    const partner = this.#parts.partners.peek(queue.partnerId);
+    const partner = this.#parts.partners.cached(queue.partnerId);
     // One that was just requested arrives shortly.
     if (partner === undefined) return;
     if (partner.state !== "active") {
@@ -212,7 +212,7 @@ export class Sendings {
     const { partnerId, head } = queue;
     const epoch = ownership.epochOf(partnerId);
     const leaseId = lease.current();
-    const partner = partners.peek(partnerId);
+    const partner = partners.cached(partnerId);
     if (epoch === undefined || leaseId === undefined || partner?.state !== "active") {
       this.#scheduler.end(slot, false);
       // Its partner takes no memory from others: it is read again when it may be sent.

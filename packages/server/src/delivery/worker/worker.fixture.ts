@@ -62,7 +62,7 @@ export async function workerOver(
   const egress = { waitMs: 0 };
   /** The states of partners that are not active. */
   const others = new Map<PartnerId, "paused" | "unknown">();
-  const peek = (id: PartnerId): Partner | undefined => {
+  const cached = (id: PartnerId): Partner | undefined => {
     const state = others.get(id);
     return state === "unknown" ? undefined : ({ ...partner, id, ...(state && { state }) } as Partner);
   };
@@ -120,7 +120,7 @@ export async function workerOver(
     },
     homes,
     lease: { current: () => lease.id, remainingMs: () => 5_000 },
-    partners: { peek },
+    partners: { cached },
     attempt: async (delivery, _, options) => {
       if (delivery.transactionId !== null) throw new Error("a bug");
       if (delivery.callBackUrl === "not a URL") return { attempt: internalAttempt, next };

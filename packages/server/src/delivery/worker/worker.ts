@@ -85,7 +85,7 @@ export class DeliveryWorker {
       bytesMax: parts.bytesInFlightMax,
       // Partners that it does not own now are not read; the sweep finds their rows when it does.
       limitsOf: (partnerId) =>
-        queueLimits(partners.peek(partnerId), this.owns(partnerId), this.#missing.has(partnerId)),
+        queueLimits(partners.cached(partnerId), this.owns(partnerId), this.#missing.has(partnerId)),
       readableAtMs: (key) => this.#readableAtMs(key),
       onReady: (queue) => this.#sendings.schedule(queue),
     });
@@ -276,14 +276,14 @@ export class DeliveryWorker {
   }
 
   #readableAtMs(key: QueueKey): number | undefined {
-    const gate = this.#circuits.gateOfQueue(key, this.#parts.partners.peek(key.partnerId)?.settings);
+    const gate = this.#circuits.gateOfQueue(key, this.#parts.partners.cached(key.partnerId)?.settings);
     return isBlocked(gate) ? gate.untilMs : Number.NEGATIVE_INFINITY;
   }
 
   /** Their rows take no memory from others. */
   #forgetMissing(): void {
     const { partners } = this.#parts;
-    const unknown = this.#queues.partners().filter((partnerId) => partners.peek(partnerId) === undefined);
+    const unknown = this.#queues.partners().filter((partnerId) => partners.cached(partnerId) === undefined);
     this.#missing = new Set(unknown.filter((partnerId) => this.#unknown.has(partnerId)));
     this.#unknown = new Set(unknown);
     for (const partnerId of this.#missing) {

@@ -43,7 +43,7 @@ function reportsWith(refuses: readonly string[] = [], others: ReadonlyMap<string
     },
     directory: {
       find: () => Promise.reject(new Error("the partner's keys do not open")),
-      peek: (id) => (id === partner.id ? partner : undefined),
+      cached: (id) => (id === partner.id ? partner : undefined),
       findByApiKey: async () => undefined,
     },
     notifier: { notify: (notification, atMs) => void told.push(`${notification.id} ${atMs}`) },

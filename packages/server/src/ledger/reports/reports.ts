@@ -145,7 +145,7 @@ export class Reports {
       // Thousands per second arrive here, so nothing is awaited that is in memory.
       const known =
         partnerId &&
-        (this.#parts.directory.peek(partnerId) ??
+        (this.#parts.directory.cached(partnerId) ??
           (await this.#parts.directory.find(partnerId).catch(unreadable(partnerId))));
       const partner = requireReportable(known);
       completion = convertReport(given, partner.settings.reports);

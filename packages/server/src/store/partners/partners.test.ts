@@ -126,7 +126,7 @@ describe("a partner", () => {
       timeZone: "Asia/Ho_Chi_Minh",
       transactionTypes: { ...partner.settings.transactionTypes, PREAUTH: "VOID" },
     });
-    expect(directory.peek(partner.id)?.settings.timeZone).toBe("Asia/Ho_Chi_Minh");
+    expect(directory.cached(partner.id)?.settings.timeZone).toBe("Asia/Ho_Chi_Minh");
     const refused = await refusalOf(registry.change(partner.id, { callBackUrl: "https://198.51.100.1/" }));
     expect(refused.code).toBe("address_not_whitelisted");
     expect((await registry.find(partner.id))?.settings).toEqual(changed.settings);
@@ -183,7 +183,7 @@ describe("a partner", () => {
     await directory.find(partner.id);
     for (const state of ["paused", "active", "disabled"] as const) {
       expect((await registry.setState(partner.id, state)).state).toBe(state);
-      expect(directory.peek(partner.id)?.state).toBe(state);
+      expect(directory.cached(partner.id)?.state).toBe(state);
     }
   });
 
