@@ -77,7 +77,7 @@ export function wireLedger(
     sandbox,
     claimsMax: config.openTerminalsMax,
     isRegisteredDevice,
-    around: traces && ((begun, run) => traces.command(begun, run)),
+    traceCommand: traces && ((begun, run) => traces.command(begun, run)),
   });
   const unmatched = new UnmatchedAnswers({
     store: reversals,

@@ -49,7 +49,7 @@ export interface LedgerParts extends InitParts, InDoubtParts, PartnerReversalsPa
    */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
   /** Runs a command that has begun, to its end: for traces. */
-  readonly around?: ((begun: Transaction, run: () => Promise<Transaction>) => Promise<Transaction>) | undefined;
+  readonly traceCommand?: ((begun: Transaction, run: () => Promise<Transaction>) => Promise<Transaction>) | undefined;
 }
 
 export interface CommandAnswer {
@@ -132,9 +132,9 @@ export class Ledger {
     if (begun.outcome !== "begun") throw refusedBy(begun, init);
     const transaction = toTransaction(init, begun.facts, begun.createdAtMs);
     const { id } = transaction;
-    const { around } = this.#parts;
+    const { traceCommand } = this.#parts;
     const run = () => this.#execute(partner, transaction, procedure);
-    const running = (around === undefined ? run() : around(transaction, run)).finally(() => {
+    const running = (traceCommand === undefined ? run() : traceCommand(transaction, run)).finally(() => {
       this.#running.delete(id);
       releaseSlot();
     });
