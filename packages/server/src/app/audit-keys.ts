@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { systemClock } from "../clock.ts";
 import { AuditKeys, type AuditKeyVersion, appendTo, byService, entryText } from "../operators/audit.ts";
-import { keptKey, type MasterKey, type SealedValueStore } from "../partners/master-key.ts";
+import { loadOrCreateKey, type MasterKey, type SealedValueStore } from "../partners/master-key.ts";
 import type { Database } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 
@@ -20,10 +20,10 @@ export async function openAuditKeys(
   store: SealedValueStore,
   nowMs = () => systemClock.nowMs(),
 ): Promise<AuditKeys> {
-  await keptKey(masterKey, store, keyName(1));
+  await loadOrCreateKey(masterKey, store, keyName(1));
   return new AuditKeys(
     await auditKeyVersions(masterKey, store),
-    await keptKey(masterKey, store, "token pepper"),
+    await loadOrCreateKey(masterKey, store, "token pepper"),
     nowMs,
   );
 }

@@ -9,7 +9,7 @@ import { auditIn, byService, entryText } from "../operators/audit.ts";
 import { ApiKeys } from "../partners/api-keys.ts";
 import { PartnerArchive } from "../partners/archive.ts";
 import { CachedPartners } from "../partners/directory.ts";
-import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
+import { loadOrCreateKey, type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { defaultSettings } from "../partners/settings/settings.ts";
@@ -31,8 +31,9 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
   const { database, config, log, sandbox, alerts, closing, warn } = infrastructure;
   const values = postgresPartners(database);
   await requireFittingMasterKey(masterKey, values);
-  const contents = new ContentMac(await keptKey(masterKey, values, "notification contents"), ({ partnerId, id }) =>
-    alerts.record({ kind: "content_changed", partnerId, subjectId: id, detail: {} }),
+  const contents = new ContentMac(
+    await loadOrCreateKey(masterKey, values, "notification contents"),
+    ({ partnerId, id }) => alerts.record({ kind: "content_changed", partnerId, subjectId: id, detail: {} }),
   );
   const auditKeys = await openAuditKeys(masterKey, values);
   const auditStore = sealedAudit(database, auditKeys);
@@ -92,11 +93,11 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
   const seals = new SealBudget(store, ({ partnerId, keyId, seals: count }) =>
     alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
   );
-  const bodyKey = await keptKey(masterKey, store, "request bodies");
-  const sessionKey = await keptKey(masterKey, store, "console sessions");
-  const proofKey = await keptKey(masterKey, store, "proofs of delivery");
-  const cardKey = await keptKey(masterKey, store, "cards");
-  const acquirerSessionKey = await keptKey(masterKey, store, "acquirer sessions");
+  const bodyKey = await loadOrCreateKey(masterKey, store, "request bodies");
+  const sessionKey = await loadOrCreateKey(masterKey, store, "console sessions");
+  const proofKey = await loadOrCreateKey(masterKey, store, "proofs of delivery");
+  const cardKey = await loadOrCreateKey(masterKey, store, "cards");
+  const acquirerSessionKey = await loadOrCreateKey(masterKey, store, "acquirer sessions");
   return {
     directory,
     registry,

@@ -169,17 +169,17 @@ export interface SealedValueStore {
  * MasterKeyMismatch
  */
 export async function requireFittingMasterKey(masterKey: MasterKey, store: SealedValueStore): Promise<void> {
-  const kept = await keptOr(store, checkName, () => masterKey.sealCheck());
-  if (!masterKey.fits(kept)) throw new MasterKeyMismatch();
+  const sealed = await loadOrStore(store, checkName, () => masterKey.sealCheck());
+  if (!masterKey.fits(sealed)) throw new MasterKeyMismatch();
 }
 
 /** A key of the service itself, created at its first start. A rotation of the master key does not change it. */
-export async function keptKey(masterKey: MasterKey, store: SealedValueStore, name: string): Promise<KeyObject> {
-  const kept = await keptOr(store, name, () => masterKey.sealNamed(randomBytes(keyBytes), name));
-  return createSecretKey(masterKey.openNamed(kept, name));
+export async function loadOrCreateKey(masterKey: MasterKey, store: SealedValueStore, name: string): Promise<KeyObject> {
+  const sealed = await loadOrStore(store, name, () => masterKey.sealNamed(randomBytes(keyBytes), name));
+  return createSecretKey(masterKey.openNamed(sealed, name));
 }
 
-async function keptOr(store: SealedValueStore, name: string, make: () => Buffer): Promise<Buffer> {
+async function loadOrStore(store: SealedValueStore, name: string, make: () => Buffer): Promise<Buffer> {
   return (await store.sealedValue(name)) ?? (await store.storeSealed(name, make()));
 }
 

@@ -2,7 +2,13 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { PartnerId } from "../../ids.ts";
-import { keptKey, MasterKey, type ReSealStore, requireFittingMasterKey, resealAll } from "../../partners/master-key.ts";
+import {
+  loadOrCreateKey,
+  MasterKey,
+  type ReSealStore,
+  requireFittingMasterKey,
+  resealAll,
+} from "../../partners/master-key.ts";
 import { postgresPartners, postgresReSeal } from "./partners.ts";
 import { openRegistry, sampleInput } from "./registry.fixture.ts";
 
@@ -30,7 +36,7 @@ while (ids.length < partnersCount) ids.push(await register(before));
 test("a service with both keys opens what either sealed, at every step of a rotation", async () => {
   const [first = ids[0]] = ids;
   const known = await keyOf(before, first as PartnerId);
-  const bodyKey = (await keptKey(before, store, "request bodies")).export();
+  const bodyKey = (await loadOrCreateKey(before, store, "request bodies")).export();
   const swapped = await register(then);
   ids.push(swapped);
   for (const service of [during, then]) {
@@ -59,7 +65,7 @@ test("a service with both keys opens what either sealed, at every step of a rota
 
   await requireFittingMasterKey(after, store);
   expect(await keyOf(after, first as PartnerId)).toBe(known);
-  expect((await keptKey(after, store, "request bodies")).export()).toEqual(bodyKey);
+  expect((await loadOrCreateKey(after, store, "request bodies")).export()).toEqual(bodyKey);
   await expect(requireFittingMasterKey(before, store)).rejects.toThrow("does not fit");
 });
 
