@@ -317,8 +317,8 @@ export class Clearing {
         byLine.set(line.line, { line, with: judged.with });
       } else entries.push(await this.#entryOf(acquirer, fileId, line, judged, layout));
     }
-    const twice = await store.record(acquirer, fileId, { matched, entries });
-    const again = twice.flatMap(({ line }) => byLine.get(line) ?? []);
+    const duplicates = await store.record(acquirer, fileId, { matched, entries });
+    const again = duplicates.flatMap(({ line }) => byLine.get(line) ?? []);
     if (again.length > 0) {
       const differences = [{ field: "line", here: "in another line before", there: "once more" }] as const;
       const doubled = again.map(({ line, with: one }) =>

@@ -129,8 +129,8 @@ export class Notifications {
     if (patience === undefined || page.items.length > 0) return page;
     if (!(await arrivals.wait(partner.id, end, patience))) return page;
     // Keys and settings may have changed during the wait, and the caller may have lost access.
-    const asNow = await patience.partnerNow();
-    return (await pullPage(store, seal, asNow, { ...options, after: page.next })).page;
+    const partnerNow = await patience.partnerNow();
+    return (await pullPage(store, seal, partnerNow, { ...options, after: page.next })).page;
   }
 
   /** Counts what the partner has not received, and tells how far it has pulled. */

@@ -156,13 +156,13 @@ export function postgresClearing(
     },
 
     async record(acquirer, fileId, { matched, entries }) {
-      const twice: MatchedLine[] = [];
+      const duplicates: MatchedLine[] = [];
       for (const home of homes.all) {
         const own = matched.filter((one) => homes.of(one.with.partnerId) === home);
         const listed = entries.filter(({ partnerId }) => homes.of(partnerId ?? serviceId) === home);
-        if (own.length + listed.length > 0) twice.push(...(await recordIn(home, acquirer, fileId, own, listed)));
+        if (own.length + listed.length > 0) duplicates.push(...(await recordIn(home, acquirer, fileId, own, listed)));
       }
-      return twice;
+      return duplicates;
     },
 
     async resolveFound(acquirer) {
