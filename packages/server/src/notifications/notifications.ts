@@ -140,16 +140,16 @@ export class Notifications {
 
   /** Undefined for an unknown id and for another partner's. */
   async find(id: string, partnerId?: PartnerId): Promise<NotificationDetail | undefined> {
-    const standing = await this.#locate(id, partnerId);
-    return standing && this.#detail(standing);
+    const status = await this.#locate(id, partnerId);
+    return status && this.#detail(status);
   }
 
   /** The same for the operator, with the recorded events. */
   async inspect(id: string) {
-    const standing = await this.#locate(id);
-    if (standing === undefined) return undefined;
+    const status = await this.#locate(id);
+    if (status === undefined) return undefined;
     const { store } = this.#parts;
-    const [detail, events] = await Promise.all([this.#detail(standing), store.events(standing, eventRowsMax)]);
+    const [detail, events] = await Promise.all([this.#detail(status), store.events(status, eventRowsMax)]);
     return {
       ...detail,
       events: events.map(({ atMs, kind, detail }) => ({ kind, at: isoTime(atMs), detail: withoutReport(detail) })),
@@ -199,15 +199,15 @@ export class Notifications {
    */
   async prove(id: string) {
     const { store, proofs, clock } = this.#parts;
-    const standing = await this.#locate(id);
+    const status = await this.#locate(id);
     // Once its day was dropped, only what was kept proves the delivery of one that a redelivery made pending or parked.
-    const known = standing?.state === "accepted" ? undefined : readId<"notification">(id);
+    const known = status?.state === "accepted" ? undefined : readId<"notification">(id);
     const kept = known && (await store.keptProof(known));
     if (kept !== undefined) return proofs.proveKept(kept, clock.nowMs());
-    const content = standing && (await store.contents(standing.partnerId, [standing.id])).get(standing.id);
-    if (standing === undefined || content === undefined) throw new ServiceError("not_found");
-    requireAsCommitted(this.#parts.contents, standing.partnerId, content);
-    return proofs.prove(await this.#detail(standing), content, clock.nowMs());
+    const content = status && (await store.contents(status.partnerId, [status.id])).get(status.id);
+    if (status === undefined || content === undefined) throw new ServiceError("not_found");
+    requireAsCommitted(this.#parts.contents, status.partnerId, content);
+    return proofs.prove(await this.#detail(status), content, clock.nowMs());
   }
 
   /**
@@ -231,9 +231,9 @@ export class Notifications {
     const isByStatus = search.state === "accepted" || (search.reason !== undefined && search.state !== "parked");
     const isRare = search.partnerId !== undefined && (matchesContent(match) || isByStatus);
     const endsMs = matchesContent(match) ? this.#parts.clock.nowMs() + scanMsMax : Number.POSITIVE_INFINITY;
-    for await (const { standings, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, match, keys)) {
+    for await (const { statuses, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, match, keys)) {
       scanned += rows;
-      found.push(...standings.filter((standing) => isIn(search, standing)));
+      found.push(...statuses.filter((status) => isIn(search, status)));
       if (found.length > limit) break;
       if (scanned >= scanRowsMax || this.#parts.clock.nowMs() > endsMs)
         return { items: await this.#listed(found), next: lastId };
@@ -242,10 +242,10 @@ export class Notifications {
     return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
   }
 
-  async #listed(standings: readonly NotificationStatus[]) {
-    const subjects = await this.#parts.store.subjects(standings);
-    return standings.map((standing) => {
-      return { ...summaryOf(standing), subject: subjects.get(standing.id) ?? unknownSubject };
+  async #listed(statuses: readonly NotificationStatus[]) {
+    const subjects = await this.#parts.store.subjects(statuses);
+    return statuses.map((status) => {
+      return { ...summaryOf(status), subject: subjects.get(status.id) ?? unknownSubject };
     });
   }
 
@@ -293,14 +293,14 @@ export class Notifications {
     };
     for await (const { partnerId, batch } of this.#selected(filter, state)) {
       const selected = batch
-        .filter((standing) => state === undefined || standing.state === state)
+        .filter((status) => state === undefined || status.state === state)
         .slice(0, limit - matched);
       for (const { command, createdAtMs, callBackUrl } of selected) {
         commands[command] = (commands[command] ?? 0) + 1;
         oldestMs = Math.min(oldestMs, createdAtMs);
         if (urls.size < urlsShown) urls.add(to === "registered" ? null : callBackUrl);
       }
-      const matching = selected.map((standing) => standing.id);
+      const matching = selected.map((status) => status.id);
       matched += matching.length;
       ids.push(...matching.slice(0, idsShown - ids.length));
       for (const by of dryRun ? [] : await this.#redeliverBatch(partnerId, matching, to, id, state)) {
@@ -387,7 +387,7 @@ export class Notifications {
     const { store } = this.#parts;
     const step = async (keys: readonly NotificationKey[]) => {
       const matching = matchesContent(match) ? await store.matching(keys, match) : keys;
-      return { standings: await store.statuses(matching), lastId: keys.at(-1)?.id ?? null, rows: keys.length };
+      return { statuses: await store.statuses(matching), lastId: keys.at(-1)?.id ?? null, rows: keys.length };
     };
     if (named !== undefined) {
       const within = named.filter(({ id }) => id >= range.fromId && id < range.belowId);
@@ -425,8 +425,8 @@ export class Notifications {
     if (ids !== undefined) {
       const known = [...new Set(ids)].flatMap((text) => readId<"notification">(text) ?? []).sort();
       const keys = await Promise.all(known.map((id) => store.locate(id, filter.partnerId)));
-      const standings = await store.statuses(keys.filter((key) => key !== undefined));
-      for (const [partnerId, batch] of Map.groupBy(standings, (one) => one.partnerId)) yield { partnerId, batch };
+      const statuses = await store.statuses(keys.filter((key) => key !== undefined));
+      for (const [partnerId, batch] of Map.groupBy(statuses, (one) => one.partnerId)) yield { partnerId, batch };
       return;
     }
     // Partner by partner: a step over all of them would read a batch of each, and use one.
@@ -457,17 +457,17 @@ export class Notifications {
     return key && this.#status(key);
   }
 
-  async #detail(standing: NotificationStatus): Promise<NotificationDetail> {
+  async #detail(status: NotificationStatus): Promise<NotificationDetail> {
     const { store } = this.#parts;
     const [attempts, subjects, schedule] = await Promise.all([
-      store.attempts(standing, attemptRowsMax),
-      store.subjects([standing]),
-      this.#schedule(standing),
+      store.attempts(status, attemptRowsMax),
+      store.subjects([status]),
+      this.#schedule(status),
     ]);
     return {
-      ...summaryOf(standing),
-      callBackUrl: standing.callBackUrl,
-      subject: subjects.get(standing.id) ?? unknownSubject,
+      ...summaryOf(status),
+      callBackUrl: status.callBackUrl,
+      subject: subjects.get(status.id) ?? unknownSubject,
       schedule,
       attempts: attempts.map(attemptView),
     };
@@ -487,20 +487,20 @@ export class Notifications {
   }
 
   async #status(key: NotificationKey): Promise<NotificationStatus | undefined> {
-    const [standing] = await this.#parts.store.statuses([key]);
-    return standing;
+    const [status] = await this.#parts.store.statuses([key]);
+    return status;
   }
 
   async #summary(key: NotificationKey): Promise<NotificationSummary> {
-    const standing = await this.#status(key);
-    if (standing === undefined) throw new ServiceError("not_found");
-    return summaryOf(standing);
+    const status = await this.#status(key);
+    if (status === undefined) throw new ServiceError("not_found");
+    return summaryOf(status);
   }
 }
 
 /** A number of keys of a walk, and the matching statuses. */
 interface Step {
-  readonly standings: readonly NotificationStatus[];
+  readonly statuses: readonly NotificationStatus[];
   readonly lastId: NotificationId | null;
   readonly rows: number;
 }

@@ -31,7 +31,7 @@ export const itsEndpoint = `
 // Attempts are those of all schedules, up to the accepted one, as long as history has them.
 // One statement, and so one snapshot: with separate reads a notification that moves from parked to pending would be in
 // neither, and look accepted.
-const standings = `
+const statuses = `
   SELECT k.partner_id AS "partnerId", k.id,
     coalesce(n.transaction_id, (d.notification ->> 'transaction_id')::uuid) AS "transactionId",
     coalesce(n.command, d.notification ->> 'command') AS command,
@@ -117,7 +117,7 @@ export async function readStatuses(
   keys: readonly NotificationKey[],
 ): Promise<readonly NotificationStatus[]> {
   if (keys.length === 0) return [];
-  const rows = await queryAlongIndexes<StatusRow>(pool, standings, boundsOf(keys));
+  const rows = await queryAlongIndexes<StatusRow>(pool, statuses, boundsOf(keys));
   return rows.map(({ pending, ...status }) => {
     if (pending === null) return { ...status, waiting: null, schedule: null };
     const { startMs, stepsMade } = pending;
