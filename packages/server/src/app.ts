@@ -190,7 +190,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const intake = openIntakes(infrastructure, { reports, directory, sandbox, isRegisteredDevice });
     const proofs = new ProofSigner(partners.proofKey);
     const counts = postgresCurrentCounts(database.homes);
-    const standing = serviceStatusOf({ status, counts, partitions, metricsPartners: config.metricsPartners });
+    const serviceStatus = serviceStatusOf({ status, counts, partitions, metricsPartners: config.metricsPartners });
     const callbacks = {
       connect: endpointConnections({
         resolve: createResolver(),
@@ -257,7 +257,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       overview: new Overviews({
         figures: delivery.figures,
         standing: counts,
-        pending: standing.pending,
+        pending: serviceStatus.pending,
         troubles,
         nowMs: systemClock.nowMs,
       }),
@@ -276,7 +276,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       health: () =>
         health({
           isStopping,
-          standing,
+          serviceStatus,
           leaseMs: () => lease.remainingMs(),
           isDeliveryFit: worker && (() => worker.isFit),
           acquirers: acquirerDetails(options.acquirerName, acquirers),
@@ -324,7 +324,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     // The instances that call partners: others may have no way to them.
     if (role !== "api") partnerMessages.start();
     const endUpkeep = startMaintenance(infrastructure, {
-      ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards, contents },
+      ...{ ledger: runsCommands ? ledger : undefined, serviceStatus, partitions, acquirers, sweepCards, contents },
       callbackCas: options.callbackCas,
       audit: partners.auditStore,
       learnAuditKeys: partners.learnAuditKeys,
@@ -332,7 +332,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const endLoopWatch = watchLoop(log);
     closing.push(endLoopWatch);
-    observeStatus(metrics, { worker, arrivals, database, lease, standing, partnerMetrics, acquirers });
+    observeStatus(metrics, { worker, arrivals, database, lease, serviceStatus, partnerMetrics, acquirers });
 
     const stop = async () => {
       const noticeMs = runsCommands && isListening && !sandbox ? config.stopNoticeMs : 0;

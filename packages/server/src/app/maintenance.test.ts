@@ -68,7 +68,7 @@ test("each periodic task is done at its time, also after it failed, and none aft
     infrastructure as unknown as Infrastructure,
     {
       ledger: {},
-      standing: { pending: does("pending", { count: 0 }), unownedShards: does("shards", []) },
+      serviceStatus: { pending: does("pending", { count: 0 }), unownedShards: does("shards", []) },
       partitions: { maintain: does("history", maintained) },
       acquirers: onlyAcquirer(acquirer),
       callbackCas: [],

@@ -27,7 +27,7 @@ import type { ServiceStatus } from "./observation/health.ts";
 export interface MaintenanceParts {
   /** Undefined if no commands are run. */
   readonly ledger: Ledger | undefined;
-  readonly standing: Pick<ServiceStatus, "pending" | "unownedShards">;
+  readonly serviceStatus: Pick<ServiceStatus, "pending" | "unownedShards">;
   readonly partitions: Partitions;
   readonly acquirers: Acquirers;
   /** The PEM certificates of PAYBELL_CALLBACK_CA_FILE. */
@@ -56,7 +56,7 @@ const hour = 3_600_000;
 
 /** Starts the periodic work. @returns a function that stops it, after running work */
 export function startMaintenance(infrastructure: Infrastructure, parts: MaintenanceParts): () => Promise<void> {
-  const { ledger, standing, partitions, audit } = parts;
+  const { ledger, serviceStatus, partitions, audit } = parts;
   const { database, config, metrics, alerts, log, closing, warn } = infrastructure;
   const retention = new LedgerRetention({
     homes: database.homes,
@@ -77,12 +77,12 @@ export function startMaintenance(infrastructure: Infrastructure, parts: Maintena
     },
     {
       everyMs: 5 * second,
-      run: async () => shardWatch.check(await standing.unownedShards()),
+      run: async () => shardWatch.check(await serviceStatus.unownedShards()),
       failure: "the shards could not be checked",
     },
     {
       everyMs: 10 * second,
-      run: async () => watchBacklog(await standing.pending(), config.oldestPendingAlertS, alerts),
+      run: async () => watchBacklog(await serviceStatus.pending(), config.oldestPendingAlertS, alerts),
       failure: "the oldest pending notification could not be read",
     },
     {

@@ -34,7 +34,7 @@ function database() {
   };
   return {
     asked,
-    standing: serviceStatusOf(parts, () => nowMs),
+    serviceStatus: serviceStatusOf(parts, () => nowMs),
     passes: (ms: number) => {
       nowMs += ms;
     },
@@ -47,7 +47,7 @@ function database() {
 const leaseMs = () => 5_000;
 
 test("however often the metrics and /readyz are read, the database is asked once a second", async () => {
-  const { asked, standing, passes } = database();
+  const { asked, serviceStatus, passes } = database();
   const metrics = createMetrics();
   const worker = { status: { slots: 5, bytes: 55, rows: 33, rowsBytes: 330, unrecorded: 44, shards: 256 } };
   const lease = { remainingMs: () => 4_500 };
@@ -58,12 +58,12 @@ test("however often the metrics and /readyz are read, the database is asked once
     arrivals: { waiting: 8 },
     database: connections,
     lease,
-    standing,
+    serviceStatus,
     partnerMetrics,
     acquirers: onlyAcquirer(new SimulatedAcquirer()),
   });
   const look = async () => {
-    const [text, state] = await Promise.all([metrics.text(), health({ standing, leaseMs, acquirers })]);
+    const [text, state] = await Promise.all([metrics.text(), health({ serviceStatus, leaseMs, acquirers })]);
     expect(text).toContain("paybell_notifications_pending 3");
     expect(text).toContain("paybell_parked_notifications 2");
     // Since 1970.
@@ -92,44 +92,44 @@ test("however often the metrics and /readyz are read, the database is asked once
 });
 
 test("while a query hangs all callers wait for it, and after a failure it is not repeated for a second", async () => {
-  const { asked, standing, passes, answersWith } = database();
+  const { asked, serviceStatus, passes, answersWith } = database();
   const hanging = Promise.withResolvers<void>();
   answersWith(() => hanging.promise);
-  const first = standing.ping();
+  const first = serviceStatus.ping();
   passes(60_000);
-  const second = standing.ping();
+  const second = serviceStatus.ping();
   hanging.reject(new Error("away"));
   await expect(first).rejects.toThrow("away");
   await expect(second).rejects.toThrow("away");
-  await expect(standing.ping()).rejects.toThrow("away");
+  await expect(serviceStatus.ping()).rejects.toThrow("away");
   expect(asked.ping).toBe(1);
   answersWith(() => Promise.resolve());
   passes(1_000);
-  await standing.ping();
+  await serviceStatus.ping();
   expect(asked.ping).toBe(2);
 });
 
 test("a slow count is repeated after ten times its duration", async () => {
-  const { asked, standing, passes, answersWith } = database();
+  const { asked, serviceStatus, passes, answersWith } = database();
   const counting = Promise.withResolvers<void>();
   answersWith(() => counting.promise);
-  const first = standing.pending();
+  const first = serviceStatus.pending();
   passes(2_000);
   counting.resolve();
   await first;
   passes(19_999);
-  await standing.pending();
+  await serviceStatus.pending();
   expect(asked.pending).toBe(1);
   passes(1);
-  await standing.pending();
+  await serviceStatus.pending();
   expect(asked.pending).toBe(2);
 });
 
 test("/readyz reports a database that does not answer, without waiting for it", async () => {
-  const { standing, answersWith } = database();
+  const { serviceStatus, answersWith } = database();
   const never = Promise.withResolvers<void>();
   answersWith(() => never.promise);
-  const state = await health({ standing, leaseMs, acquirers, databaseTimeoutMs: 10 });
+  const state = await health({ serviceStatus, leaseMs, acquirers, databaseTimeoutMs: 10 });
   expect(state).toMatchObject({
     ready: false,
     checks: { database: { ok: false }, history: { ok: false, detail: "could not be read" } },
@@ -137,8 +137,8 @@ test("/readyz reports a database that does not answer, without waiting for it", 
 });
 
 test("an instance whose lease is lost is not ready, and says so", async () => {
-  const { standing } = database();
-  const state = await health({ standing, leaseMs: () => 0, acquirers });
+  const { serviceStatus } = database();
+  const state = await health({ serviceStatus, leaseMs: () => 0, acquirers });
   expect(state).toMatchObject({
     ready: false,
     checks: { database: { ok: true }, lease: { ok: false, detail: "lost" } },
@@ -146,7 +146,7 @@ test("an instance whose lease is lost is not ready, and says so", async () => {
 });
 
 test("an instance that stops is not ready", async () => {
-  const state = await health({ standing: database().standing, leaseMs, acquirers, isStopping: true });
+  const state = await health({ serviceStatus: database().serviceStatus, leaseMs, acquirers, isStopping: true });
   expect(state).toMatchObject({ ready: false, checks: { lease: { ok: true }, stop: { ok: false } } });
 });
 
@@ -156,14 +156,14 @@ test.each([
   [2, true, "warning: only 2 days are prepared"],
   [3, true, "3 days are prepared"],
 ])("with %i days of history prepared it is ready: %s, %s", async (days, ready, detail) => {
-  const standing = { ping: async () => undefined, daysAhead: async () => days };
-  expect(await health({ standing, leaseMs, acquirers })).toMatchObject({ ready, checks: { history: { detail } } });
+  const serviceStatus = { ping: async () => undefined, daysAhead: async () => days };
+  expect(await health({ serviceStatus, leaseMs, acquirers })).toMatchObject({ ready, checks: { history: { detail } } });
 });
 
 test("an instance that runs commands stays ready while delivery is not fit, and says so", async () => {
-  const { standing } = database();
+  const { serviceStatus } = database();
   const deliveryOf = async (isFit: boolean) => {
-    const { ready, checks } = await health({ standing, leaseMs, isDeliveryFit: () => isFit, acquirers });
+    const { ready, checks } = await health({ serviceStatus, leaseMs, isDeliveryFit: () => isFit, acquirers });
     return { ready, ...checks["delivery"] };
   };
   expect(await deliveryOf(true)).toEqual({ ready: true, ok: true, detail: "sends" });
@@ -173,18 +173,18 @@ test("an instance that runs commands stays ready while delivery is not fit, and 
     detail: "warning: its statements fail, and it sends nothing: run paybell check, and see the log",
   });
   // A process that does not send says nothing of it.
-  expect((await health({ standing, leaseMs, acquirers })).checks).not.toHaveProperty("delivery");
+  expect((await health({ serviceStatus, leaseMs, acquirers })).checks).not.toHaveProperty("delivery");
 });
 
 test("a process that only runs commands shows that it sends nothing", async () => {
-  const { standing } = database();
+  const { serviceStatus } = database();
   const metrics = createMetrics();
   observeStatus(metrics, {
     worker: undefined,
     arrivals: { waiting: 0 },
     database: { pool: { waitingCount: 0 }, engine: { waitingCount: 0 } },
     lease: { remainingMs: () => 5_000 },
-    standing,
+    serviceStatus,
     partnerMetrics: new PartnerMetrics(metrics, 1),
     acquirers: onlyAcquirer(new SimulatedAcquirer()),
   });

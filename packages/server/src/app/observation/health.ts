@@ -113,7 +113,7 @@ const partitionsWarnBelow = 3;
 const databaseTimeoutMsDefault = 2_000;
 
 export interface HealthParts {
-  readonly standing: Pick<ServiceStatus, "ping" | "daysAhead">;
+  readonly serviceStatus: Pick<ServiceStatus, "ping" | "daysAhead">;
   readonly leaseMs: () => number;
   readonly isStopping?: boolean;
   /** Whether delivery may own shards; undefined: this process only runs commands. */
@@ -125,13 +125,13 @@ export interface HealthParts {
 
 /** Whether this instance can accept work now, check by check: /readyz. */
 export async function health(parts: HealthParts): Promise<Health> {
-  const { standing, databaseTimeoutMs = databaseTimeoutMsDefault } = parts;
+  const { serviceStatus, databaseTimeoutMs = databaseTimeoutMsDefault } = parts;
   const leaseMs = parts.leaseMs();
-  const ping = standing.ping().then(
+  const ping = serviceStatus.ping().then(
     () => ({ ok: true, detail: "answers" }),
     () => ({ ok: false, detail: "cannot be reached" }),
   );
-  const days = standing.daysAhead().catch(() => undefined);
+  const days = serviceStatus.daysAhead().catch(() => undefined);
   const [database, daysAhead] = await Promise.all([within(databaseTimeoutMs, ping), within(databaseTimeoutMs, days)]);
   const checks = {
     database: database ?? { ok: false, detail: `no answer within ${databaseTimeoutMs / 1_000} s` },

@@ -57,14 +57,17 @@ export interface Observed {
   readonly worker: Pick<DeliveryWorker, "status"> | undefined;
   readonly lease: Pick<LeaseHolder, "remainingMs">;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
-  readonly standing: Pick<ServiceStatus, "pending" | "byPartner" | "daysAhead" | "unownedShards" | "currentCounts">;
+  readonly serviceStatus: Pick<
+    ServiceStatus,
+    "pending" | "byPartner" | "daysAhead" | "unownedShards" | "currentCounts"
+  >;
   readonly partnerMetrics: PartnerMetrics;
   readonly acquirers: Acquirers;
 }
 
 /** Reads current values, each time the metrics are read. */
 export function observeStatus(metrics: Metrics, observed: Observed): void {
-  const { worker, arrivals, database, lease, standing, partnerMetrics, acquirers } = observed;
+  const { worker, arrivals, database, lease, serviceStatus, partnerMetrics, acquirers } = observed;
   metrics.onRead(async () => {
     metrics.acquirerLinks.reset();
     for (const [acquirer, canAsk] of acquirerLinks(acquirers)) metrics.acquirerLinks.set({ acquirer }, canAsk ? 1 : 0);
@@ -77,11 +80,11 @@ export function observeStatus(metrics: Metrics, observed: Observed): void {
     metrics.bytesInFlight.set(bytes);
     metrics.leaseRemainingSeconds.set(lease.remainingMs() / 1_000);
     const [{ count, oldestMs, parked }, byPartner, daysAhead, unowned, { reversalsParked }] = await Promise.all([
-      standing.pending(),
-      standing.byPartner(),
-      standing.daysAhead(),
-      standing.unownedShards(),
-      standing.currentCounts(),
+      serviceStatus.pending(),
+      serviceStatus.byPartner(),
+      serviceStatus.daysAhead(),
+      serviceStatus.unownedShards(),
+      serviceStatus.currentCounts(),
     ]);
     partnerMetrics.show(byPartner, Date.now());
     metrics.shardsUnowned.set(unowned.length);
