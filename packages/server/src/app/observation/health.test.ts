@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Acquirer, AcquirerHealth, Acquirers } from "../../acquirer/acquirer.ts";
 import { onlyAcquirer } from "../../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../../acquirer/simulator/simulator.ts";
@@ -129,7 +129,11 @@ test("/readyz reports a database that does not answer, without waiting for it", 
   const { serviceStatus, answersWith } = database();
   const never = Promise.withResolvers<void>();
   answersWith(() => never.promise);
-  const state = await health({ serviceStatus, leaseMs, acquirers, databaseTimeoutMs: 10 });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const reading = health({ serviceStatus, leaseMs, acquirers });
+  vi.advanceTimersByTime(2_000);
+  const state = await reading;
   expect(state).toMatchObject({
     ready: false,
     checks: { database: { ok: false }, history: { ok: false, detail: "could not be read" } },

@@ -110,7 +110,7 @@ export function acquirerLinks(acquirers: Acquirers): ReadonlyMap<string, boolean
 }
 
 const partitionsWarnBelow = 3;
-const databaseTimeoutMsDefault = 2_000;
+const databaseTimeoutMs = 2_000;
 
 export interface HealthParts {
   readonly serviceStatus: Pick<ServiceStatus, "ping" | "daysAhead">;
@@ -120,12 +120,11 @@ export interface HealthParts {
   readonly isDeliveryFit?: (() => boolean) | undefined;
   /** The status of the acquirers, by the name of the check. */
   readonly acquirers: ReadonlyMap<string, string>;
-  readonly databaseTimeoutMs?: number;
 }
 
 /** Whether this instance can accept work now, check by check: /readyz. */
 export async function health(parts: HealthParts): Promise<Health> {
-  const { serviceStatus, databaseTimeoutMs = databaseTimeoutMsDefault } = parts;
+  const { serviceStatus } = parts;
   const leaseMs = parts.leaseMs();
   const ping = serviceStatus.ping().then(
     () => ({ ok: true, detail: "answers" }),
