@@ -35,6 +35,7 @@ describe("Retry-After", () => {
     ["-5", undefined],
     ["1.5", undefined],
     ["2026", 2_026_000],
+    ["1767225600000", 1_767_225_600_000_000],
     ["2026-01-01", undefined],
     ["soon", undefined],
     ["", undefined],

@@ -33,7 +33,7 @@ export function mayAskToWait(status: number): boolean {
 /** Reads Retry-After: whole seconds, or an HTTP date. Undefined if it is neither. */
 export function readRetryAfterMs(value: string, nowMs: number): number | undefined {
   const text = value.trim();
-  if (/^[0-9]{1,10}$/.test(text)) return Number(text) * 1_000;
+  if (/^[0-9]+$/.test(text)) return Number(text) * 1_000;
   // Date.parse accepts more than HTTP dates: all three forms of those begin with the day's name.
   if (!/^[A-Z][a-z]{2,8},? /.test(text)) return undefined;
   const atMs = Date.parse(text);

@@ -289,8 +289,8 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     }
     this.#connection.head.complete();
     this.#httpStatus = httpStatus;
-    const retryAfter = headers["retry-after"];
-    if (typeof retryAfter === "string") this.#retryAfter = retryAfter;
+    // A proxy may add its own to the server's.
+    this.#retryAfter = [headers["retry-after"]].flat()[0];
     const hasBody = httpStatus !== 204 && headers["content-length"] !== "0";
     if (hasBody) this.#bodyTimer = setTimeout(() => this.#end(false), bodyWaitMs);
   }
