@@ -160,6 +160,14 @@ test("a day is complete a minute after its end: what was completed on it is visi
   expect([59_999, 60_000].map(isComplete)).toEqual([false, true]);
 });
 
+test("the first day that the ledger has whole is the last one with a statement: before it an empty one would be wrong", () => {
+  const owner = { id: newId<"partner">(), settings: { timeZone: "UTC" } };
+  const ofDaysAgo = (days: number) =>
+    statements.statement(owner, new Date(nowMs - days * 24 * hourMs).toISOString().slice(0, 10));
+  expect(ofDaysAgo(400).isComplete).toBe(true);
+  expect(() => ofDaysAgo(401)).toThrow(expect.objectContaining({ code: "not_found" }));
+});
+
 test("a statement reads its own day only, in pages that miss nothing", async () => {
   const partnerId = await insertPartner(connections.pool);
   const [fromMs] = dayIn("UTC", "2026-11-05");
