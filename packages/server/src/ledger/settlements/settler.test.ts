@@ -133,7 +133,11 @@ describe("a settlement", () => {
     const slow = await instance.begun(partner, till.sale());
     await answer.reached;
     const timedOut = await instance.begun(partner, till.sale("tok_timeout"));
+    const postponed = vi.spyOn(instance.settlements, "postpone");
     const settling = await instance.begun(partner, till.settlement());
+    const waitsMs = () => postponed.mock.calls.flatMap(([{ id }, ms]) => (id === settling.id ? [ms] : []));
+    await expect.poll(() => waitsMs().slice(0, 3)).toEqual([100, 200, 300]);
+    postponed.mockRestore();
     await instance.endOf(timedOut);
     for (const tries of [1, 2]) {
       await bench.tried(timedOut.id, tries);

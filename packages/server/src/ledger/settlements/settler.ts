@@ -27,6 +27,8 @@ export interface SettlerParts extends LateAnswersParts {
 const rowsMax = 20;
 const graceMs = 10_000;
 const quietPollMs = 100;
+/** While an acquirer answers no Reversals, every settlement waits: their looks must not become the database's load. */
+const quietPollMsMax = 2_000;
 const entriesAtOnce = 100;
 const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
 /** From this try on the operator should know of an unanswered settlement. */
@@ -132,8 +134,9 @@ export class Settler extends DueWork<DueSettlement> {
     if (due.kind === "BATCH_UPLOAD") return this.#advance(due, { step: "uploading" });
     const sending = await this.#advance(due, { step: "sending" });
     if (sending !== undefined) return sending;
-    await this.#parts.settlements.postpone(due, quietPollMs);
-    setTimeout(() => this.wake(), quietPollMs).unref();
+    const waitMs = Math.min(quietPollMs * due.tries, quietPollMsMax);
+    await this.#parts.settlements.postpone(due, waitMs);
+    setTimeout(() => this.wake(), waitMs).unref();
     return undefined;
   }
 
