@@ -165,8 +165,9 @@ export class MoneyOperations {
       throw badFields([{ field: "reason", code: "missing_field", message }]);
     }
     const from = state === "DONE" ? "DONE" : "PARKED";
-    if (!(await this.#parts.reversals.retry(partnerId as PartnerId, id as TransactionId, from)))
-      throw await this.#refusal(id, from);
+    const sent = await this.#parts.reversals.retry(partnerId as PartnerId, id as TransactionId, from);
+    if (sent === "no_acquirer") throw new ServiceError(sent, "Its acquirer was removed: register it again first.");
+    if (!sent) throw await this.#refusal(id, from);
     this.#record("reversal_retried", partnerId, id, { from, ...(reason !== undefined && { reason }) });
     this.#parts.reverser.wake();
     return await this.find("reversals", id);

@@ -5,11 +5,13 @@ import { afterAll, expect, test } from "vitest";
 import { createDatabase } from "../../../../test/support/database.ts";
 import { dumpRows } from "../../../../test/support/rows.ts";
 import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
+import type { TransactionId } from "../ids.ts";
 import { MasterKey, resealAll } from "../partners/master-key.ts";
 import { completeTerminal } from "../partners/terminal.ts";
 import { openDatabase } from "./database/database.ts";
 import { postgresReSeal } from "./partners/partners.ts";
 import { PostgresAcquirers } from "./registered-acquirers.ts";
+import { postgresReversals } from "./reversals/reversals.ts";
 import { insertLease, insertPartner } from "./rows.fixture.ts";
 import { postgresTerminals } from "./terminals/terminals.ts";
 
@@ -143,6 +145,9 @@ test("one that a terminal names, or a Reversal goes to, is not removed", async (
     code: "acquirer_in_use",
   });
   await connections.pool.query("UPDATE reversals SET state = 'DONE'");
+  await connections.pool.query("UPDATE transactions SET state = 'INIT'");
+  await expect(registry.remove("used"), "one is in flight").rejects.toMatchObject({ code: "acquirer_in_use" });
+  await connections.pool.query("UPDATE transactions SET state = 'ERROR'");
   for (const name of ["first", "used"]) await store.noteSignOff(name, "bank.example:5000", true);
   expect(await registry.remove("used")).toMatchObject({ name: "used" });
   expect((await registry.list()).map(({ name }) => name)).toEqual(["first", "rotated"]);
@@ -151,5 +156,12 @@ test("one that a terminal names, or a Reversal goes to, is not removed", async (
   await expect(registry.remove("used")).rejects.toMatchObject({ code: "not_found" });
   const kept = await connections.pool.query("SELECT FROM sealed_values WHERE name = 'acquirer used'");
   expect(kept.rowCount).toBe(0);
+  const reversals = postgresReversals(connections.homes);
+  const { rows } = await connections.pool.query<{ id: TransactionId }>("SELECT transaction_id AS id FROM reversals");
+  const again = () => Promise.all(rows.map(({ id }) => reversals.retry(partnerId, id, "DONE")));
+  expect(await again(), "it would never end").toEqual(["no_acquirer"]);
+  expect(await reversals.claimDue(9, 1_000)).toEqual([]);
   expect(await put("used")).toEqual({ outcome: "no_such_acquirer" });
+  await registry.put("used", input);
+  expect(await again()).toEqual([true]);
 });

@@ -39,10 +39,11 @@ const upsert = planned(`
 
 // Terminals with open batches refer to it: a terminal changes its acquirer only without them. A Reversal may run
 // longer, because a late approval repeats it, or an operator one that is parked: without its acquirer it would never end, and
-// the terminal's settlements wait for it.
+// the terminal's settlements wait for it. The Void of a PreAuth that expired may be in flight after its terminal has moved.
 const usedIn = planned(`
   SELECT FROM (SELECT) AS one
   WHERE EXISTS (SELECT FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '')
+    OR EXISTS (SELECT FROM transactions t WHERE t.state = 'INIT' AND t.acquirer = $1)
     OR EXISTS (
       SELECT FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
       WHERE r.state ${openReversal} AND t.acquirer = $1)`);

@@ -333,7 +333,7 @@ export function operatorMoneyRoutes(
       {
         params: moneyParams,
         body: retryBody.optional(),
-        response: decided(moneyRecords.reversals.one, "reversal_not_parked", "settlement_in_progress"),
+        response: decided(moneyRecords.reversals.one, "reversal_not_parked", "settlement_in_progress", "no_acquirer"),
       },
     ),
     async (request) => await money.retryReversal(request.params.id, request.body?.reason),

@@ -34,9 +34,10 @@ export interface ReversalStore {
   queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<boolean>;
   /**
    * Sends one again that is parked or done. False if it is not in that state, or the totals of a batch are with the
-   * acquirer in which its transaction would count otherwise: then no decision of an operator has an effect.
+   * acquirer in which its transaction would count otherwise: then no decision of an operator has an effect. Nor is it sent
+   * without its acquirer, if that was removed.
    */
-  retry(partnerId: PartnerId, transactionId: TransactionId, from: "PARKED" | "DONE"): Promise<boolean>;
+  retry(partnerId: PartnerId, transactionId: TransactionId, from: "PARKED" | "DONE"): Promise<boolean | "no_acquirer">;
   /** Ends a parked one as done, on the operator's decision. False as above. */
   resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /**

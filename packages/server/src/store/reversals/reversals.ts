@@ -157,6 +157,12 @@ const retry = prepared(`
     UPDATE transactions t SET reversal_state = 'pending'
     FROM again a WHERE t.partner_id = a.partner_id AND t.id = a.transaction_id),${heldAgain}
   SELECT FROM again`);
+// A Reversal without its acquirer would never end, and the terminal's settlements wait for it. Held until it is pending: a
+// removal of the acquirer waits, and then finds it in use.
+const acquirerOf = prepared<{ acquirer: string }>(
+  "SELECT acquirer FROM transactions WHERE partner_id = $1 AND id = $2",
+);
+const holdAcquirer = prepared("SELECT FROM acquirers WHERE name = $1 FOR SHARE");
 
 // Every unanswered command has a Reversal, once its instance or another one has ended it. Days after that is done, an
 // answer can no longer be matched. Measured: from 100,000 Reversals to their transactions it took 550 ms.
@@ -186,11 +192,17 @@ export function postgresReversals(
   homes: Homes,
   { alerting = false }: { readonly alerting?: boolean } = {},
 ): ReversalStore & UnmatchedAnswerStore {
-  /** False if it changed nothing. */
-  function decide(statement: Statement<object>, values: [PartnerId, TransactionId, ...string[]]): Promise<boolean> {
+  /** False if it changed nothing. @param asks whether it needs the acquirer */
+  function decide(
+    statement: Statement<object>,
+    values: [PartnerId, TransactionId, ...string[]],
+    asks = false,
+  ): Promise<boolean | "no_acquirer"> {
     const [partnerId, transactionId] = values;
     const change = async (client: PoolClient) => {
       await lockTerminal.run(client, [partnerId, transactionId]);
+      const acquirer = asks ? (await acquirerOf.first(client, [partnerId, transactionId]))?.acquirer : undefined;
+      if (acquirer && (await holdAcquirer.run(client, [acquirer])) === 0) return "no_acquirer";
       return (await statement.run(client, values)) === 1;
     };
     return despiteConflicts(() => inTransaction(homes.of(partnerId).engine, change));
@@ -223,8 +235,11 @@ export function postgresReversals(
       return (await despiteConflicts(() => queue.run(homes.of(partnerId).engine, values))) === 1;
     },
 
-    retry: (partnerId, transactionId, from) => decide(retry, [partnerId, transactionId, from]),
-    resolve: (partnerId, transactionId) => decide(resolve, [partnerId, transactionId, "DONE", approvedCode]),
+    retry: (partnerId, transactionId, from) => decide(retry, [partnerId, transactionId, from], true),
+
+    async resolve(partnerId, transactionId) {
+      return (await decide(resolve, [partnerId, transactionId, "DONE", approvedCode])) === true;
+    },
 
     async letStand(partnerId, transactionId) {
       if (await decide(letStand, [partnerId, transactionId])) return true;
