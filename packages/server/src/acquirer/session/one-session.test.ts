@@ -293,6 +293,24 @@ test("an instance that cannot reach the host for a minute leaves the session to 
   expect(host.sockets.size).toBe(1);
 });
 
+test("an instance that was relieved leaves the session after a minute again", async () => {
+  const { start, first, shared } = await hosted();
+  const gone = await FakeHost.listen();
+  const { port } = gone;
+  await gone.close();
+  await first.session.close();
+  const cutOff = start(2, undefined, port);
+  await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
+  const third = start(3);
+  await vi.advanceTimersByTimeAsync(62_000);
+  await expect.poll(() => cutOff.session.health().ok).toBe(true);
+  await third.session.close();
+  await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
+  const release = vi.spyOn(shared, "release");
+  await vi.advanceTimersByTimeAsync(62_000);
+  expect(release).toHaveBeenCalledTimes(1);
+});
+
 test("an instance that nobody relieves takes the session again, and keeps it for longer each time", async () => {
   const { start, first, shared } = await hosted();
   const gone = await FakeHost.listen();
@@ -308,17 +326,34 @@ test("an instance that nobody relieves takes the session again, and keeps it for
   expect(shared.holder.leaseId).not.toBeNull();
 });
 
-test("an instance that stops gives the session up only when its link is closed: the host allows no second one", async () => {
-  const { shared, first } = await hosted();
-  const closes = vi.spyOn(Iso8583Acquirer.prototype, "close");
-  onTestFinished(() => closes.mockRestore());
-  let atRelease: unknown;
-  vi.spyOn(shared, "release").mockImplementation(async () => {
-    atRelease = closes.mock.settledResults.map(({ type }) => type);
-  });
-  await first.session.close();
-  expect(atRelease).toEqual(["fulfilled"]);
-});
+test.each(["", ", also at the moment at which it would leave it"])(
+  "an instance that stops gives the session up only when its link is closed: the host allows no second one%s",
+  async (leaving) => {
+    const { shared, first, host } = await hosted();
+    const closes = vi.spyOn(Iso8583Acquirer.prototype, "close");
+    onTestFinished(() => closes.mockRestore());
+    let atRelease: unknown;
+    vi.spyOn(shared, "release").mockImplementation(async () => {
+      atRelease = closes.mock.settledResults.map(({ type }) => type);
+    });
+    if (leaving !== "") {
+      await host.close();
+      await expect.poll(() => first.session.health().ok).toBe(false);
+      const closing = Promise.withResolvers<void>();
+      vi.spyOn(shared, "claim").mockImplementation(async () => {
+        closing.resolve(first.session.close());
+        return shared.holder;
+      });
+      const laterMs = performance.now() + 60_000;
+      const clock = vi.spyOn(systemClock, "monotonicMs").mockReturnValue(laterMs);
+      onTestFinished(() => clock.mockRestore());
+      first.session.look();
+      await closing.promise;
+    }
+    await first.session.close();
+    expect(atRelease).toEqual(["fulfilled"]);
+  },
+);
 
 test("an instance that stops waits for answers that it owes, and later messages for the next holder", async () => {
   const { host, start, first } = await hosted();

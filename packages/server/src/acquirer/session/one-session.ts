@@ -64,7 +64,7 @@ const handoverShare = 2 / 3;
 const looksAtLeaseEveryMs = 100;
 /** A host that restarts is back before, and the session stays where it was. */
 const patienceMs = 60_000;
-/** It doubles up to this while the host is out of reach: a new link to one that takes one message at a time waits at first. */
+/** It doubles up to this while no instance reaches the host: a new link to one that takes one message at a time waits at first. */
 const patienceMsMax = 16 * patienceMs;
 /** Meanwhile every other instance looks. */
 const restMs = 4 * lookEveryMs;
@@ -225,7 +225,9 @@ export class OneSession implements Acquirer {
     if (isOurs && this.#heldBy === undefined && !this.#isClosed) this.#take(lease);
     if (!isOurs && this.#heldBy !== undefined) await this.#release();
     this.#wakeWaiting();
-    if (this.#heldBy === undefined) return;
+    // The host is up, so there is an instance for which to leave it at once.
+    if (this.#isOtherUp()) this.#patienceMs = patienceMs;
+    if (this.#heldBy === undefined || this.#isClosed) return;
     const health = this.#link.health();
     // The duration changes with each check, and need not be reported.
     const detail = health.detail.replace(/ for \d+ s\b/, "");
