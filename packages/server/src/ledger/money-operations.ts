@@ -201,10 +201,15 @@ export class MoneyOperations {
   async #refusal(
     id: string,
     from: "PARKED" | "DONE" = "PARKED",
-    why: boolean | "other_currency" = false,
+    why: boolean | "other_currency" | "moved" = false,
   ): Promise<ServiceError> {
     const { state } = await this.find("reversals", id);
     if (state === from && why === "other_currency") return new ServiceError("batch_currency");
+    if (state === from && why === "moved") {
+      const message =
+        "Its terminal has another merchant or acquirer by now: decide once the terminal's batch is settled.";
+      return new ServiceError("other_acquirer", message);
+    }
     if (state === from) return refusalError(settlementInProgress(`The batch of ${id}`));
     const message = "The Reversal is not parked: it is under way, or has ended meanwhile.";
     return new ServiceError("reversal_not_parked", message);

@@ -370,6 +370,7 @@ export function operatorMoneyRoutes(
           "reversal_not_parked",
           "settlement_in_progress",
           "batch_currency",
+          "other_acquirer",
         ),
       },
     ),

@@ -42,10 +42,10 @@ export interface ReversalStore {
   resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /**
    * Ends a parked one because its transaction stands, on the operator's decision: this counts as a success from now on,
-   * and is not reversed again. What its partner was told stays. False as above, also if its open batch has another currency
-   * by now.
+   * and is not reversed again. What its partner was told stays. False as above, also if its open batch has another currency,
+   * or its terminal another merchant or acquirer, by now.
    */
-  letStand(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean | "other_currency">;
+  letStand(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean | "other_currency" | "moved">;
   /** Sends it again, unless it stands: its original was sent, or approved, later than it was known. */
   repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
 }

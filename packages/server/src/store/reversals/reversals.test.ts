@@ -316,6 +316,22 @@ test.each([
   expect(await reversals.letStand(partnerId, id)).toBe(true);
 });
 
+test.each(["acquirer", "mid"])(
+  "what stands enters no open batch of another %s: its terminal has moved since",
+  async (of) => {
+    const tid = `T other ${of}`;
+    const id = await timedOut(null, tid);
+    const withMid = `UPDATE transactions SET facts = jsonb_set(facts::jsonb, '{fields,mid}', '"M00000000000001"') WHERE id = $1`;
+    await connections.pool.query(withMid, [id]);
+    await connections.pool.query(`UPDATE terminals SET ${of} = 'OTHER' WHERE tid = $1`, [tid]);
+    await reversals.end((await taken(id)) ?? fail(), park);
+    expect(await reversals.letStand(partnerId, id)).toBe("moved");
+    expect(await stateOf(id)).toBe("parked");
+    await connections.pool.query("UPDATE terminals SET batch_id = gen_random_uuid() WHERE tid = $1", [tid]);
+    expect(await reversals.letStand(partnerId, id)).toBe(true);
+  },
+);
+
 test("what stands is not reversed again, and who else holds it holds it still", async () => {
   const id = await timedOut();
   await reversals.end((await taken(id)) ?? fail(), park);

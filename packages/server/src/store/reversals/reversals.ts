@@ -71,12 +71,14 @@ const noneAreSentOf = (what: string) => `NOT EXISTS (
 const resolve = prepared(endWhere(`state = 'PARKED' AND ${noneAreSentOf(isStanding)}`));
 
 // A command that was reversed does not bind its batch, so that one in another currency may have entered since. What is in
-// doubt like itself counts only once a person lets that stand.
-const isOtherCurrency = `
-  SELECT FROM transactions own
+// doubt like itself counts only once a person lets that stand. Nor does it bind its terminal, which may have another merchant
+// or acquirer by now: that one would settle what it has not charged.
+const hasMoved = "(i.acquirer <> own.acquirer OR i.mid <> own.facts #>> '{fields,mid}')";
+const isOtherBatch = `
+  SELECT ${hasMoved} AS moved FROM transactions own
   JOIN terminals i ON i.partner_id = own.partner_id AND i.tid = own.tid AND i.batch_id = own.batch_id
-  WHERE own.partner_id = $1 AND own.id = $2 AND coalesce(${currencyThatCounts}) <> own.currency`;
-const otherCurrency = prepared(isOtherCurrency);
+  WHERE own.partner_id = $1 AND own.id = $2 AND (${hasMoved} OR coalesce(${currencyThatCounts}) <> own.currency)`;
+const otherBatch = prepared<{ moved: boolean | null }>(isOtherBatch);
 
 // It succeeded after all, and with it what it did to its original. Its facts stay as its partner was told. A partner's
 // REVERSAL that had failed holds it no longer.
@@ -84,7 +86,7 @@ const letStand = prepared(`
   WITH ended AS (
     UPDATE reversals SET state = 'STANDS', stood_at = now()
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED' AND ${noneAreSentOf(`NOT (${isStanding})`)}
-      AND NOT EXISTS (${isOtherCurrency})
+      AND NOT EXISTS (${isOtherBatch})
     RETURNING partner_id, transaction_id),
   own AS (
     UPDATE transactions t SET state = 'SUCCESS', reversal_state = 'stands',
@@ -244,7 +246,8 @@ export function postgresReversals(
     async letStand(partnerId, transactionId) {
       if (await decide(letStand, [partnerId, transactionId])) return true;
       const { engine } = homes.of(partnerId);
-      return (await otherCurrency.run(engine, [partnerId, transactionId])) === 1 && "other_currency";
+      const other = await otherBatch.first(engine, [partnerId, transactionId]);
+      return other !== undefined && (other.moved ? "moved" : "other_currency");
     },
 
     async repeat(partnerId, transactionId) {
