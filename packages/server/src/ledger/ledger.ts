@@ -192,9 +192,11 @@ export class Ledger {
   ): Promise<ServiceError | undefined> {
     const { acquirers, log } = this.#parts;
     // A transaction that does not exist needs no Reversal.
-    if (tid !== "" && !acquirers.has(acquirer)) return new ServiceError("no_acquirer");
-    const why = command === "REVERSAL" ? undefined : await acquirers.of(acquirer).away?.();
-    if (why === undefined || (await this.findByReqId(id, reqId.toLowerCase())) !== undefined) return undefined;
+    const isUnknown = tid !== "" && !acquirers.has(acquirer);
+    const why = command === "REVERSAL" || isUnknown ? undefined : await acquirers.of(acquirer).away?.();
+    if (why === undefined && !isUnknown) return undefined;
+    if ((await this.findByReqId(id, reqId.toLowerCase())) !== undefined) return undefined;
+    if (why === undefined) return new ServiceError("no_acquirer");
     log.warn({ code: why.code, detail: why.detail }, "the acquirer of a command is away");
     return new ServiceError(why.code, undefined, { retryAfterS: 5 });
   }

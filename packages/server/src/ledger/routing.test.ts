@@ -148,13 +148,17 @@ describe("a terminal's acquirer", () => {
   test.each(["away", "removed"])("that is %s holds up no terminal that has another one by now", async (how) => {
     await put("second");
     const one = await started();
+    const first = till.sale("tok_decline_51", "1");
     const sale = (amount: string) => one.run(partner, till.sale("tok_decline_51", amount));
-    expect(await sale("1")).toMatchObject({ transaction: { acquirer: "second" } });
+    const { transaction } = await one.run(partner, first);
+    expect(transaction).toMatchObject({ acquirer: "second" });
     const away = async () => ({ code: "acquirer_unreachable" as const, detail: "it is away" });
     if (how === "away") Object.assign(one.others.get("second") as SimulatedAcquirer, { away });
     else one.others.delete("second");
     const code = how === "away" ? "acquirer_unreachable" : "no_acquirer";
     await expect(sale("2")).rejects.toMatchObject({ code });
+    const { id, state } = transaction;
+    expect(await one.run(partner, first), "what has a result").toMatchObject({ transaction: { id, state } });
     await put("third");
     expect(await sale("3")).toMatchObject({ transaction: { acquirer: "third" } });
   });
