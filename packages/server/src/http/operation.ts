@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import type { FastifyReply, FastifySchema, FastifySchemaCompiler } from "fastify";
 import { z } from "zod";
 import { badFields, type ErrorCode, errors } from "../errors.ts";
@@ -159,3 +160,18 @@ export function bodyCheckedAs(shape: z.ZodType): FastifySchemaCompiler<unknown> 
 export const bodyCheckedElsewhere = bodyCheckedAs(
   z.unknown().refine((body) => typeof body === "object" && body !== null && !Array.isArray(body)),
 );
+
+/** Of an answer that is a stream. */
+export const pieceBytes = 64 * 1_024;
+
+/** An export as an answer. How much of a piece was read is not known before all of it was. */
+export function exported(text: AsyncIterable<string>): Readable {
+  return Readable.from(piecesOf(text), { objectMode: false });
+}
+
+async function* piecesOf(text: AsyncIterable<string>): AsyncGenerator<Buffer> {
+  for await (const page of text) {
+    const bytes = Buffer.from(page);
+    for (let from = 0; from < bytes.length; from += pieceBytes) yield bytes.subarray(from, from + pieceBytes);
+  }
+}

@@ -1,5 +1,6 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
 import { sealingKey, webhookKey } from "@paybell/contract";
 import type { FastifyInstance } from "fastify";
 import { systemClock } from "../clock.ts";
@@ -11,6 +12,7 @@ import { newId } from "../ids.ts";
 import type { RefusedItem } from "../ledger/reports/reports.ts";
 import { Statements } from "../ledger/statements.ts";
 import type { Transaction } from "../ledger/store.ts";
+import type { HistoryRow } from "../notifications/history-export.ts";
 import { Overviews } from "../notifications/overview.ts";
 import { unknownSubject } from "../notifications/view.ts";
 import {
@@ -96,6 +98,8 @@ export class HttpTestService {
   readonly audit = new AuditInMemory();
   readonly auditFailures: unknown[] = [];
   isStopping = false;
+  /** Pages of a day. */
+  history: readonly (readonly HistoryRow[])[] = [];
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly transactions: Transaction[] = [];
   readonly #failures = new Map<string, { readonly error: unknown; calls: number }>();
@@ -216,7 +220,7 @@ export class HttpTestService {
       }),
       endpoints: this.#endpoints(),
       archive: fake({ export: async () => (async function* () {})(), remove: async () => undefined }),
-      history: { isWaitedFor: async () => false, keptFromMs: async () => 0, pages: async function* () {} },
+      history: { isWaitedFor: async () => false, keptFromMs: async () => 0, pages: () => Readable.from(this.history) },
       clearing: fake({
         receive: async (acquirer) => Promise.reject(new ServiceError("clearing_unreadable", `of ${acquirer}`)),
         ...{ file: missing, exception: missing, resolve: missing },

@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { ciphers, encodings, notifiedCommands } from "@paybell/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -8,7 +7,7 @@ import { notificationStates } from "../../notification.ts";
 import { historyFormats, historyText, readDay } from "../../notifications/history-export.ts";
 import type { NotificationDetail, NotificationSummary } from "../../notifications/view.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { operations, type PartnerRoutes, responses, untilGone } from "../operation.ts";
+import { exported, operations, type PartnerRoutes, responses, untilGone } from "../operation.ts";
 import { limit, moment, noSuch, ofPartner, partnerIdText, requireId } from "../parameters.ts";
 import { operator, partner, partnerReads, viewer } from "../policy.ts";
 
@@ -399,7 +398,7 @@ export function operatorNotificationRoutes(app: HttpApp, parts: HttpDependencies
     async ({ params, query: { format, partner } }, reply) => {
       const pages = await readDay(history, params.day, clock.nowMs(), ofPartner(partner).partnerId);
       const type = format === "csv" ? "text/csv; charset=utf-8" : "application/jsonl";
-      return reply.type(type).send(Readable.from(historyText(pages, format), { objectMode: false }));
+      return reply.type(type).send(exported(historyText(pages, format)));
     },
   );
 }

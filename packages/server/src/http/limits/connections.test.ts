@@ -1,8 +1,10 @@
 import { EventEmitter, once } from "node:events";
+import { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { eventually } from "../../../../../test/support/service.ts";
+import { newId } from "../../ids.ts";
 import { apiKey, HttpTestService, operatorToken } from "../service.fixture.ts";
 import { Connections } from "./connections.ts";
 
@@ -224,6 +226,25 @@ describe("answers that nobody reads", () => {
     expect(socket.destroyed).toBe(isCut);
     vi.advanceTimersByTime(120_000);
     expect(socket.destroyed).toBe(true);
+  });
+
+  test("are sent in pieces if they are exports, so that it is seen who reads a long page slowly", async () => {
+    await start();
+    const about = {
+      transactionId: null,
+      command: "SALE",
+      callBackUrl: null,
+      createdAtMs: 0,
+      state: "accepted",
+    } as const;
+    const row = { ...about, partnerId: newId<"partner">(), id: newId<"notification">(), attempts: [] };
+    service.history = [[{ ...row, content: `"${"é".repeat(100_000)}"` }]];
+    const writes = vi.spyOn(ServerResponse.prototype, "write");
+    onTestFinished(() => writes.mockRestore());
+    const headers = { authorization: `Bearer ${operatorToken}` };
+    const answer = await fetch(`http://127.0.0.1:${service.port}/operator/v1/history/2026-01-31`, { headers });
+    expect(await answer.json()).toMatchObject({ id: row.id, content: "é".repeat(100_000) });
+    expect(Math.max(...writes.mock.calls.map(([piece]) => piece.length))).toBe(65_536);
   });
 
   test("do not keep the connection of a caller that stays connected after a 408", async () => {

@@ -4,6 +4,7 @@ import type { Config } from "../../config/config.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { eventStreamType } from "../deliveries/overview.ts";
+import { pieceBytes } from "../operation.ts";
 
 const toldAtMostEveryMs = 60_000;
 
@@ -151,8 +152,6 @@ interface Writing {
   isStream: boolean;
 }
 
-/** A stream's answer holds no more than a piece of it. */
-const streamBytes = 64 * 1_024;
 const lookEveryMsMax = 1_000;
 
 /**
@@ -263,7 +262,7 @@ class SlowReaders {
       if (nowMs - writing.sinceMs < this.#bounds.timeoutMs) continue;
       // Nothing waits for the caller: the answer waits for another one before it. Or it reads on: an export lasts as
       // long as its network needs.
-      const isRead = writing.isStream && takenOf(socket) - writing.takenBytes >= streamBytes;
+      const isRead = writing.isStream && takenOf(socket) - writing.takenBytes >= pieceBytes;
       if (socket.writableLength === 0 || isRead) this.#restart(socket, writing);
       else this.#cut(socket);
     }
@@ -283,7 +282,7 @@ class SlowReaders {
 
 function bytesOf(payload: unknown): number {
   if (typeof payload === "string" || Buffer.isBuffer(payload)) return payload.length;
-  return isPieced(payload) ? streamBytes : 0;
+  return isPieced(payload) ? pieceBytes : 0;
 }
 
 function isPieced(payload: unknown): boolean {

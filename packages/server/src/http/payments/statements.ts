@@ -1,11 +1,10 @@
-import { Readable } from "node:stream";
 import { notifiedCommands, statuses } from "@paybell/contract";
 import { z } from "zod";
 import { componentOf, described } from "../../input/descriptions.ts";
 import { statementCsv, statementJson } from "../../ledger/statements.ts";
 import type { PartnerSettings } from "../../partners/partner.ts";
 import { dayIn } from "../../time.ts";
-import { operations, type PartnerRoutes, responses } from "../operation.ts";
+import { exported, operations, type PartnerRoutes, responses } from "../operation.ts";
 import { limit } from "../parameters.ts";
 import { partnerReads } from "../policy.ts";
 
@@ -172,10 +171,7 @@ export function statementRoutes({ app, parts: { statements }, callers }: Partner
       const text = isCsv ? statementCsv(statement) : statementJson(statement);
       // Charset is for spreadsheets; JSON has none.
       const type = isCsv ? "text/csv; charset=utf-8" : "application/json";
-      return reply
-        .type(type)
-        .header("vary", "accept")
-        .send(Readable.from(text, { objectMode: false }));
+      return reply.type(type).header("vary", "accept").send(exported(text));
     },
   );
 }

@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
@@ -12,7 +11,7 @@ import {
 } from "../../partners/settings/settings.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { bodyCheckedElsewhere, operations, type PartnerRoutes, responses } from "../operation.ts";
+import { bodyCheckedElsewhere, exported, operations, type PartnerRoutes, responses } from "../operation.ts";
 import { confirmedProposal, pageQuery, partnerParams, requirePartner, requirePartnerId } from "../parameters.ts";
 import { admin, operator, partner, viewer } from "../policy.ts";
 import { keyKind, scopesSchema } from "./keys.ts";
@@ -208,7 +207,7 @@ export function operatorPartnerRoutes(
     }),
     async (request, reply) => {
       const pages = await archive.export(requirePartnerId(request.params.id));
-      return reply.type("application/jsonl").send(Readable.from(text(pages), { objectMode: false }));
+      return reply.type("application/jsonl").send(exported(text(pages)));
     },
   );
   app.delete(
