@@ -97,16 +97,19 @@ test("a MAC key that came over the link is used until another one is registered,
     await keys.keep(came);
     expect(await others.read()).toEqual(came);
     expect(await keysWith(other).read()).toBeUndefined();
-    await keys.putBack();
+    await keys.putBack(came);
     expect(await others.read()).toEqual(one);
     await others.keep(came);
     await keys.keep(next);
-    await keys.putBack();
+    // The link before had no answer until this one's key came.
+    await keys.putBack(came);
+    expect(await others.read()).toEqual(next);
+    await keys.putBack(next);
     expect(await others.read()).toEqual(came);
     // Of two instances that keep the same one, the first does not take it from the second.
     await keys.keep(next);
     await others.keep(next);
-    await keys.putBack();
+    await keys.putBack(next);
     expect(await others.read()).toEqual(next);
   });
 });
@@ -124,14 +127,14 @@ test("a MAC key that could not be put back while the database was away is put ba
     const notPutBack = async (key: Buffer) => {
       await keys.keep(key);
       await rename("sealed_values", "away");
-      await expect(keys.putBack()).rejects.toThrow("sealed_values");
+      await expect(keys.putBack(key)).rejects.toThrow("sealed_values");
       await rename("away", "sealed_values");
     };
     await notPutBack(came);
     expect([await keys.read(), await others.read()]).toEqual([one, one]);
     await notPutBack(came);
     await keys.keep(next);
-    await keys.putBack();
+    await keys.putBack(next);
     expect(await others.read()).toEqual(one);
   });
 });

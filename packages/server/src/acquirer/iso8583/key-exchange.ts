@@ -12,10 +12,10 @@ export interface MacKeyStore {
   /** Durable, and announced to all instances, when it resolves. */
   keep(key: Buffer): Promise<void>;
   /**
-   * Replaces what was kept last by the key before it, unless that was replaced already, or never kept. If that fails, it is
+   * Replaces a key that was kept by the one before it, unless that was replaced already, or never kept. If that fails, it is
    * repeated before anything is read or kept.
    */
-  putBack(): Promise<void>;
+  putBack(key: Buffer): Promise<void>;
 }
 
 interface KeyExchangeParts {
@@ -117,7 +117,7 @@ export class KeyExchange {
       await kept?.keep(key);
       if (approve?.() === false) throw new Error("its connection ended before it was answered");
     } catch (error) {
-      if (approve !== undefined) await kept?.putBack().catch(() => undefined);
+      if (approve !== undefined) await kept?.putBack(key).catch(() => undefined);
       throw error;
     }
     keys.replace(key);
