@@ -38,7 +38,7 @@ export const tiers: readonly Tier[] = [
     tests: ["scripts/checkers.test.ts", "test/support"],
     inputs: [
       ...[".dependency-cruiser.js", ".markdownlint-cli2.mjs", "biome.json", "knip.json", "scripts", "tsconfig.json"],
-      ...[...server("ids.ts", "postgres", "store/database"), "docs/internals/testing.md"],
+      ...[...server("clock.ts", "ids.ts", "postgres", "store/database"), "docs/internals/testing.md"],
     ],
   },
   {
