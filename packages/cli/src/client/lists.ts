@@ -57,8 +57,9 @@ export async function readPages<Item>(
 
 /** Reads up to `--limit`, and says so to a person: the list would look like a whole one. */
 export function untilLimit({ stderr }: CommandContext, { limit, json }: JsonOption & { readonly limit: number }) {
-  const onMore = () =>
-    void (json || stderr.write(`These are ${limit}, and there may be more: --limit sets how many.\n`));
+  const onMore = () => {
+    if (!json) stderr.write(`These are ${limit}, and there may be more: --limit sets how many.\n`);
+  };
   return { itemsMax: limit, onMore };
 }
 

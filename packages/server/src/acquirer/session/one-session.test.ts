@@ -276,15 +276,20 @@ test("the wait for a session is a part of the time that a message has", async ()
   expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 100);
 });
 
-test("an instance that cannot reach the host for a minute leaves the session to another, and passes its messages on", async () => {
-  const { host, start, first } = await hosted();
+/** The second instance has the session and no way to the host; the third waits. */
+async function cutOffAndThird() {
+  const { host, shared, start, first } = await hosted();
   const gone = await FakeHost.listen();
   const { port } = gone;
   await gone.close();
   await first.session.close();
   const cutOff = start(2, undefined, port);
   await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
-  const third = start(3);
+  return { host, shared, cutOff, third: start(3) };
+}
+
+test("an instance that cannot reach the host for a minute leaves the session to another, and passes its messages on", async () => {
+  const { host, cutOff, third } = await cutOffAndThird();
   await expect.poll(() => third.session.health().detail).toContain("another instance has the one session");
   await vi.advanceTimersByTimeAsync(60_000);
   await expect.poll(() => third.session.health().detail).toContain("signed on at");
@@ -294,14 +299,7 @@ test("an instance that cannot reach the host for a minute leaves the session to 
 });
 
 test("an instance that was relieved leaves the session after a minute again", async () => {
-  const { start, first, shared } = await hosted();
-  const gone = await FakeHost.listen();
-  const { port } = gone;
-  await gone.close();
-  await first.session.close();
-  const cutOff = start(2, undefined, port);
-  await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
-  const third = start(3);
+  const { shared, cutOff, third } = await cutOffAndThird();
   await vi.advanceTimersByTimeAsync(62_000);
   await expect.poll(() => cutOff.session.health().ok).toBe(true);
   await third.session.close();
