@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import { Pool } from "undici";
 import { saleCommand, saleCompletion } from "../callback.ts";
 import { producers } from "../contender.ts";
@@ -28,22 +29,27 @@ export function callerMethods() {
   let at: ServiceAt | undefined;
   let pool: Pool | undefined;
 
+  /** Repeats what is answered 503, as every caller does: where the disk stalls for seconds, the service refuses. */
   async function call(path: string, token: string, body: unknown): Promise<string> {
     if (pool === undefined) throw new Error("Nobody said whom to call.");
-    const answered = await pool.request({
-      path,
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    const text = await answered.body.text();
-    if (answered.statusCode !== 200) throw new Error(`${path} answered ${answered.statusCode}: ${text.slice(0, 300)}`);
-    return text;
+    for (;;) {
+      const answered = await pool.request({
+        path,
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      const text = await answered.body.text();
+      if (answered.statusCode === 200) return text;
+      if (answered.statusCode !== 503)
+        throw new Error(`${path} answered ${answered.statusCode}: ${text.slice(0, 300)}`);
+      await pause(Number(answered.headers["retry-after"]) * 1_000);
+    }
   }
 
   async function report(completions: readonly unknown[]): Promise<void> {
     const text = await call("/operator/v1/completions", at?.operatorToken ?? "", { completions });
-    const accepted = text.split('"result":"accepted"').length - 1;
+    const accepted = text.split(/"result":"(?:accepted|duplicate)"/).length - 1;
     if (accepted !== completions.length)
       throw new Error(`Of ${completions.length} were accepted: ${text.slice(0, 300)}`);
   }
