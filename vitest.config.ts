@@ -17,7 +17,7 @@ const isOnCitus = process.env["PAYBELL_TEST_CITUS"] !== undefined;
 const citus = isOnCitus ? [] : ["test/citus/**"];
 // Ends tests that hang: no test depends on these times, and a machine with other work takes ten times as long. Citus
 // copies databases of thousands of files on each node before a service starts.
-const endsMs = isOnCitus ? 600_000 : 300_000;
+const endsMs = isOnCitus ? 1_800_000 : 900_000;
 const never = ["**/node_modules/**", ...citus, ...leftOutGlobs(process.env[leftOutVariable])];
 
 export default defineConfig({
