@@ -14,7 +14,7 @@ const progress: string[] = [];
 const note = (line: string) => void progress.push(line);
 afterAll(() => cleanup.run());
 
-test("each fault of the short form happens once, and every promise is kept", { timeout: 900_000 }, async () => {
+test("each fault of the short form happens once, and every promise is kept", async () => {
   // Most of the time a stage waits for leases and circuits, and the load goes on: at this rate IPNs wait or are in flight
   // in every fault, at half of the processor time of the short form's own.
   const options = readOptions(["--quick", "--seed", "1", "--per-second", "30", "--commands", "300"]);

@@ -25,7 +25,7 @@ const here = import.meta.dirname;
 const target = join(here, "target");
 const classpathFile = join(target, "classpath");
 const plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath";
-const buildTimeoutMs = 180_000;
+const buildTimeoutMs = 880_000;
 
 /**
  * Fetches jPOS with Maven and compiles the switch, unless that was done before.

@@ -49,7 +49,7 @@ export interface PartnerServer {
 }
 
 /** As long as a machine with other work may take. */
-const waitDefaultMs = 120_000;
+const waitDefaultMs = 880_000;
 
 interface Authority {
   readonly ca: string;

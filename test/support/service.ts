@@ -272,7 +272,7 @@ export async function serviceOfFile(options: TestServiceOptions = {}): Promise<W
 }
 
 /** As long as a machine with other work may take: a test ends soon after. */
-const eventuallyMs = 280_000;
+const eventuallyMs = 880_000;
 /** A look takes milliseconds of the processor, here and in the service: who has waited longer looks less often. */
 const firstLookMs = 10;
 const lastLooksMs = 50;

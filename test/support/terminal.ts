@@ -96,7 +96,7 @@ export class TerminalScreen {
       const limit = setTimeout(() => {
         late = true;
         look();
-      }, 120_000);
+      }, 880_000);
       this.#listeners.add(look);
       look();
     });

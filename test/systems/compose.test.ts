@@ -65,10 +65,7 @@ const installed = go.skip
     );
 const needed = go.skip || installed !== undefined ? go : orSkip([`${loader}: Go cannot fetch it here`]);
 
-test("compose accepts its file, and names a setting that it does not know", {
-  timeout: 300_000,
-  ...needed,
-}, async () => {
+test("compose accepts its file, and names a setting that it does not know", needed, async () => {
   const folder = mkdtempSync(join(tmpdir(), "paybell-compose-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   cpSync(join(ops, "compose"), folder, { recursive: true });

@@ -8,7 +8,6 @@ import { callHttp, eventually } from "../support/service.ts";
 import { at, type Life, live, mid, ok, openTid, placesOf, settled, view } from "./life.ts";
 import { findOldVersion, installOldVersion } from "./old-version.ts";
 
-const timeoutMs = 600_000;
 const old = findOldVersion();
 const { host, callsLoopback } = partnerHost();
 
@@ -140,9 +139,9 @@ async function auditContinues(instance: Instance, databaseUrl: string, audit: re
 describe.skipIf(old.commit === undefined)(`a database of ${old.title} is upgraded with all that is in it`, () => {
   beforeAll(async () => {
     tree = await installOldVersion(old);
-  }, timeoutMs);
+  });
 
-  test("after a clean stop and kill -9", { timeout: timeoutMs }, async () => {
+  test("after a clean stop and kill -9", async () => {
     const { database, life, before, audit, begun } = await leftBehind();
     const instance = await upgraded(database.url);
     await everythingIsThere(instance, life, before);

@@ -9,7 +9,6 @@ import { eventually } from "../support/service.ts";
 import { Load } from "./load.ts";
 import { findOldVersion, installOldVersion } from "./old-version.ts";
 
-const timeoutMs = 600_000;
 const partnersFirst = 4;
 const maxInFlight = 4;
 const old = findOldVersion();
@@ -29,7 +28,7 @@ describe.skipIf(old.commit === undefined)(`a rolling upgrade from ${old.title}`,
   beforeAll(async () => {
     tree = await installOldVersion(old);
     database = await createDatabase({ isMigrated: false });
-  }, timeoutMs);
+  });
 
   afterAll(async () => {
     for (const instance of started) instance.signal("SIGKILL");
@@ -38,7 +37,7 @@ describe.skipIf(old.commit === undefined)(`a rolling upgrade from ${old.title}`,
     await database.drop();
   });
 
-  test("and back loses, refuses and reorders nothing", { timeout: timeoutMs }, async () => {
+  test("and back loses, refuses and reorders nothing", async () => {
     load = new Load([await start(tree), await start(tree)]);
     for (let count = 0; count < partnersFirst; count += 1) await addPartner();
     await sideBySide();
@@ -92,21 +91,17 @@ async function addPartner(): Promise<void> {
 /** Both instances send to partners, and each till and switch continues. */
 async function sideBySide(): Promise<void> {
   await withAdmin(database.url, (client) =>
-    eventually(
-      "both instances to own shards of partners",
-      async () => {
-        const shards = load.partners.map(({ id }) => shardOf(id as Parameters<typeof shardOf>[0]));
-        const owners =
-          "SELECT count(*)::integer AS owned, bool_or(shard = ANY($1)) AS sends FROM shards GROUP BY lease_id";
-        const { rows } = await client.query<{ owned: number; sends: boolean }>(owners, [shards]);
-        if (rows.length !== 2) return undefined;
-        if (rows.every(({ sends }) => sends)) return true;
-        // All of them may be of one half.
-        if (rows.every(({ owned }) => owned === 128)) await addPartner();
-        return undefined;
-      },
-      timeoutMs,
-    ),
+    eventually("both instances to own shards of partners", async () => {
+      const shards = load.partners.map(({ id }) => shardOf(id as Parameters<typeof shardOf>[0]));
+      const owners =
+        "SELECT count(*)::integer AS owned, bool_or(shard = ANY($1)) AS sends FROM shards GROUP BY lease_id";
+      const { rows } = await client.query<{ owned: number; sends: boolean }>(owners, [shards]);
+      if (rows.length !== 2) return undefined;
+      if (rows.every(({ sends }) => sends)) return true;
+      // All of them may be of one half.
+      if (rows.every(({ owned }) => owned === 128)) await addPartner();
+      return undefined;
+    }),
   );
   await load.goesOn();
 }
