@@ -267,6 +267,7 @@ export class LedgerInstance {
   /** The acquirer of the settings; the others are registered, by name. */
   readonly acquirer: SimulatedAcquirer;
   readonly others = new Map<string, SimulatedAcquirer>();
+  readonly acquirers: Acquirers;
   /** The link for its commands: to the acquirer above, unless the bench has another bank. */
   readonly link: ScriptedLink;
   readonly ledger: Ledger;
@@ -319,6 +320,7 @@ export class LedgerInstance {
       has: (name) => name === "" || this.others.has(name),
       names: () => ["", ...this.others.keys()],
     };
+    this.acquirers = acquirers;
     const notifier = { notify: (notification: NewNotification) => void this.passedOn.push(notification) };
     const events = life.of({ record: (event: NewEvent) => this.#record(event) });
     const completer = new Completer({

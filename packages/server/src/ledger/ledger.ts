@@ -115,7 +115,9 @@ export class Ledger {
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
     await this.#requireValid(partner, request);
-    if (this.#parts.acquirers.names().length === 0) throw new ServiceError("no_acquirer");
+    if (this.#parts.acquirers.names().length === 0 && !(await this.#isRepeated(partner, request))) {
+      throw new ServiceError("no_acquirer");
+    }
     const leaseId = this.#parts.lease.current();
     const releaseSlot =
       leaseId === undefined || this.#stopping.signal.aborted ? undefined : this.#slots.acquire(partner.id);
@@ -185,20 +187,25 @@ export class Ledger {
    * result already is answered all the same, and a REVERSAL is accepted, and sent later.
    */
   async #unreachable(
-    { id }: Partner,
-    { command, reqId }: CommandRequest,
+    partner: Partner,
+    request: CommandRequest,
     { tid }: Procedure,
     acquirer: string,
   ): Promise<ServiceError | undefined> {
     const { acquirers, log } = this.#parts;
     // A transaction that does not exist needs no Reversal.
     const isUnknown = tid !== "" && !acquirers.has(acquirer);
-    const why = command === "REVERSAL" || isUnknown ? undefined : await acquirers.of(acquirer).away?.();
+    const why = request.command === "REVERSAL" || isUnknown ? undefined : await acquirers.of(acquirer).away?.();
     if (why === undefined && !isUnknown) return undefined;
-    if ((await this.findByReqId(id, reqId.toLowerCase())) !== undefined) return undefined;
+    if (await this.#isRepeated(partner, request)) return undefined;
     if (why === undefined) return new ServiceError("no_acquirer");
     log.warn({ code: why.code, detail: why.detail }, "the acquirer of a command is away");
     return new ServiceError(why.code, undefined, { retryAfterS: 5 });
+  }
+
+  /** It has begun under this reqId before: it is answered with its result, whatever has changed since. */
+  async #isRepeated({ id }: Partner, { reqId }: CommandRequest): Promise<boolean> {
+    return (await this.findByReqId(id, reqId.toLowerCase())) !== undefined;
   }
 
   /** Why the acquirer of the terminal cannot take the token of a card; undefined when it can. */
@@ -247,7 +254,10 @@ export class Ledger {
       if (problem) problems.push(problem);
     }
     const tokenProblem = await this.#tokenProblem(partner.id, request);
-    if (tokenProblem !== undefined) problems.push(tokenProblem);
+    // Its terminal may have got an acquirer since that knows no such token.
+    if (tokenProblem !== undefined && (problems.length > 0 || !(await this.#isRepeated(partner, request)))) {
+      problems.push(tokenProblem);
+    }
     const [first, ...others] = problems;
     if (first) throw badFields([first, ...others]);
     if (request.command === "REFUND" && settings.refunds === "off") throw new ServiceError("refunds_off");

@@ -161,6 +161,20 @@ describe("a terminal's acquirer", () => {
     expect(await one.run(partner, first), "what has a result").toMatchObject({ transaction: { id, state } });
     await put("third");
     expect(await sale("3")).toMatchObject({ transaction: { acquirer: "third" } });
+    Object.assign(one.others.get("third") as SimulatedAcquirer, {
+      refusesToken: () => "Its host knows no such token.",
+    });
+    await expect(sale("4")).rejects.toMatchObject({ code: "unknown_test_card" });
+    expect(await one.run(partner, first), "it takes no such token").toMatchObject({ transaction: { id, state } });
+  });
+
+  test("is not needed for what has a result, when there is none any more", async () => {
+    const one = await started();
+    const first = till.sale();
+    const { id, state } = await one.ended(partner, first);
+    Object.assign(one.acquirers, { names: () => [], has: () => false });
+    await expect(one.run(partner, till.sale())).rejects.toMatchObject({ code: "no_acquirer" });
+    expect(await one.run(partner, first)).toMatchObject({ transaction: { id, state } });
   });
 
   test("judges the card's token: each takes what its host knows", async () => {
