@@ -4,7 +4,10 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { createDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { profile } from "../acquirer/iso8583/example-profile.fixture.ts";
-import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
+import { encrypted, kek, keyMessage, registered, withExchange } from "../acquirer/iso8583/key-exchange.fixture.ts";
+import { KeyExchange, KeyOpener, type MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
+import { MacKeys } from "../acquirer/iso8583/message/mac.ts";
+import type { KeyExchangeProfile } from "../acquirer/iso8583/profile/schema.ts";
 import { Till } from "../acquirer/till.fixture.ts";
 import { systemClock } from "../clock.ts";
 import { readConfig } from "../config/config.ts";
@@ -97,20 +100,50 @@ test("a MAC key that came over the link is used until another one is registered,
     await keys.keep(came);
     expect(await others.read()).toEqual(came);
     expect(await keysWith(other).read()).toBeUndefined();
-    await keys.putBack(came);
+    await keys.putBack();
     expect(await others.read()).toEqual(one);
     await others.keep(came);
     await keys.keep(next);
-    // The link before had no answer until this one's key came.
-    await keys.putBack(came);
-    expect(await others.read()).toEqual(next);
-    await keys.putBack(next);
+    await keys.putBack();
     expect(await others.read()).toEqual(came);
     // Of two instances that keep the same one, the first does not take it from the second.
     await keys.keep(next);
     await others.keep(next);
-    await keys.putBack(next);
+    await keys.putBack();
     expect(await others.read()).toEqual(next);
+  });
+});
+
+test.each([
+  ["which does not take it up either", false],
+  ["which takes it up", true],
+])("a MAC key of a link that has ended is put back before the one of the next link, %s", async (_, isTaken) => {
+  vi.useRealTimers();
+  const database = await createDatabase();
+  onTestFinished(() => database.drop());
+  await withAcquirerLinks(database.serviceUrl, MasterKey.generate(), async ({ withShared }) => {
+    const [came, next] = [Buffer.alloc(16, 2), Buffer.alloc(16, 3)] as const;
+    const kept = withShared("bank", { macKey: registered } as HostOptions).macKeyStore as MacKeyStore;
+    const link = () =>
+      new KeyExchange({
+        profile: withExchange({ belongsTo: "acquirer" }).mac?.keyExchange as KeyExchangeProfile,
+        opener: new KeyOpener("aes-ecb", "aes-cmac", kek),
+        keys: new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock),
+        ...{ registered, kept, clock: systemClock },
+      });
+    await withAdmin(database.url, async (client) => {
+      await client.query("BEGIN");
+      await client.query("SELECT pg_advisory_xact_lock(hashtext('paybell acquirer'), hashtext('bank'))");
+      const taking = [
+        link().take(keyMessage(encrypted(came)), () => false),
+        link().take(keyMessage(encrypted(next)), () => isTaken),
+      ];
+      const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+      await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0);
+      await client.query("COMMIT");
+      await Promise.allSettled(taking);
+    });
+    expect(await kept.read()).toEqual(isTaken ? next : registered);
   });
 });
 
@@ -127,14 +160,14 @@ test("a MAC key that could not be put back while the database was away is put ba
     const notPutBack = async (key: Buffer) => {
       await keys.keep(key);
       await rename("sealed_values", "away");
-      await expect(keys.putBack(key)).rejects.toThrow("sealed_values");
+      await expect(keys.putBack()).rejects.toThrow("sealed_values");
       await rename("away", "sealed_values");
     };
     await notPutBack(came);
     expect([await keys.read(), await others.read()]).toEqual([one, one]);
     await notPutBack(came);
     await keys.keep(next);
-    await keys.putBack(next);
+    await keys.putBack();
     expect(await others.read()).toEqual(one);
   });
 });

@@ -255,7 +255,6 @@ function macKeyStore(
   let before: Buffer | undefined;
   // Sealed, each is unlike every other: the same key of another instance is not put back.
   let written: Buffer = Buffer.alloc(0);
-  let kept: Buffer | undefined;
   /** What could not be put back yet: links end when the lease does, and this stays. */
   let unused: Buffer | undefined;
   const putBack = async () => {
@@ -265,6 +264,7 @@ function macKeyStore(
     if (unused === taken) unused = undefined;
   };
   return {
+    taking: Promise.resolve(),
     async read() {
       await putBack();
       const sealed = await store.readMacKey(sealedAs);
@@ -272,14 +272,12 @@ function macKeyStore(
     },
     async keep(key) {
       await putBack();
-      kept = key;
       written = seal(key);
       do before = await store.readMacKey(sealedAs);
       while (!(await store.replaceMacKey(name, sealedAs, before, written)));
     },
-    async putBack(key) {
-      // The link before may have waited for the database until the next one's key came.
-      if (kept === key) unused = written;
+    async putBack() {
+      unused = written;
       await putBack();
     },
   };

@@ -113,6 +113,7 @@ class KeptKey implements MacKeyStore {
     this.shared = shared;
   }
 
+  taking = Promise.resolve();
   read = async () => this.shared.key;
   onKept: (key: Buffer) => Promise<void> = async () => undefined;
 

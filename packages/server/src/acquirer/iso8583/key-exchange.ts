@@ -7,15 +7,20 @@ import type { KeyExchangeProfile } from "./profile/schema.ts";
 
 /** The store of a key that came over the link, for the next start and for other instances. */
 export interface MacKeyStore {
+  /**
+   * Ends with the last key that is taken up, or put back, over any link with this store: one at a time, because one that the
+   * host does not use would be put back in place of another. What is read before is older, or not yet approved.
+   */
+  taking: Promise<void>;
   /** Undefined: none has come since the key was registered. What could not be put back is put back first. */
   read(): Promise<Buffer | undefined>;
   /** Durable, and announced to all instances, when it resolves. */
   keep(key: Buffer): Promise<void>;
   /**
-   * Replaces a key that was kept by the one before it, unless that was replaced already, or never kept. If that fails, it is
+   * Replaces what was kept last by the key before it, unless that was replaced already, or never kept. If that fails, it is
    * repeated before anything is read or kept.
    */
-  putBack(key: Buffer): Promise<void>;
+  putBack(): Promise<void>;
 }
 
 interface KeyExchangeParts {
@@ -37,13 +42,13 @@ export class KeyExchange {
   #inUse = registeredKey;
   /** Empty: none was, since the one in use came. */
   #refused = "";
-  /** Ends with the last take: what is read before is older, or not yet approved. */
-  #taking: Promise<void> = Promise.resolve();
+  readonly #takes: Pick<MacKeyStore, "taking">;
   /** The end of each request for a key, the one under way first. */
   readonly #asking: Promise<void>[] = [];
 
   constructor(parts: KeyExchangeParts) {
     this.#parts = parts;
+    this.#takes = parts.kept ?? { taking: Promise.resolve() };
   }
 
   /** The interval of requests for a new key; null: once for each connection. */
@@ -102,8 +107,8 @@ export class KeyExchange {
    * @throws IsoFormatError if the message has none; RangeError if it cannot be decrypted
    */
   take(message: IsoMessage, approve?: () => boolean): Promise<void> {
-    const done = this.#taking.then(() => this.#take(message, approve));
-    this.#taking = done.catch(() => undefined);
+    const done = this.#takes.taking.then(() => this.#take(message, approve));
+    this.#takes.taking = done.catch(() => undefined);
     return done;
   }
 
@@ -117,7 +122,7 @@ export class KeyExchange {
       await kept?.keep(key);
       if (approve?.() === false) throw new Error("its connection ended before it was answered");
     } catch (error) {
-      if (approve !== undefined) await kept?.putBack(key).catch(() => undefined);
+      if (approve !== undefined) await kept?.putBack().catch(() => undefined);
       throw error;
     }
     keys.replace(key);
@@ -127,10 +132,10 @@ export class KeyExchange {
   /** What is stored, once no key is being taken up. */
   async #read(kept: MacKeyStore): Promise<Buffer | undefined> {
     for (;;) {
-      const taking = this.#taking;
+      const { taking } = kept;
       await taking;
       const key = await kept.read();
-      if (taking === this.#taking) return key;
+      if (taking === kept.taking) return key;
     }
   }
 
