@@ -298,10 +298,18 @@ test("an instance that cannot reach the host for a minute leaves the session to 
   expect(host.sockets.size).toBe(1);
 });
 
-test("an instance that was relieved leaves the session after a minute again", async () => {
+test.each([
+  ["reaches the host", { ok: true }],
+  ["reaches a host that has signed off", { ok: false, isSignedOff: true }],
+])("an instance that was relieved by one that %s leaves the session after a minute again", async (_, health) => {
   const { shared, cutOff, third } = await cutOffAndThird();
+  const { describe } = Shared.prototype;
+  vi.spyOn(shared, "describe").mockImplementation((acquirer, leaseId, { detail }) => {
+    const isOfThird = leaseId.startsWith("00000003");
+    return describe.call(shared, acquirer, leaseId, isOfThird ? { ...health, detail } : { ok: false, detail });
+  });
   await vi.advanceTimersByTimeAsync(62_000);
-  await expect.poll(() => cutOff.session.health().ok).toBe(true);
+  await expect.poll(() => cutOff.session.health().detail).toContain("signed on at");
   await third.session.close();
   await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
   const release = vi.spyOn(shared, "release");

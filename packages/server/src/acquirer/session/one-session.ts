@@ -225,8 +225,9 @@ export class OneSession implements Acquirer {
     if (isOurs && this.#heldBy === undefined && !this.#isClosed) this.#take(lease);
     if (!isOurs && this.#heldBy !== undefined) await this.#release();
     this.#wakeWaiting();
-    // The host is up, so there is an instance for which to leave it at once.
-    if (this.#isOtherUp()) this.#patienceMs = patienceMs;
+    // That one reaches the host, so there is an instance for which to leave it at once.
+    const { isUp, isSignedOff: isOtherSignedOff } = this.#holder;
+    if (this.#other() !== undefined && (isUp || isOtherSignedOff)) this.#patienceMs = patienceMs;
     if (this.#heldBy === undefined || this.#isClosed) return;
     const health = this.#link.health();
     // The duration changes with each check, and need not be reported.
