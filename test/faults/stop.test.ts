@@ -17,7 +17,7 @@ test("a stop refuses commands, ends those that run, and then closes the link to 
   expect(alive).toMatchObject({ status: 503, body: { ok: false } });
   // A proxy's connection is gone before the listener closes.
   expect(alive.headers.get("connection")).toBe("close");
-  const refused = await partner.run(sale());
+  const refused = await partner.call("POST", "/v1/commands", { json: sale() });
   expect(refused).toMatchObject({ status: 503, body: { code: "unavailable" } });
   expect(refused.headers.get("retry-after")).toBe("1");
   // What waits for the acquirer outlasts many requests.

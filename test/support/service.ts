@@ -168,6 +168,9 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
   };
 }
 
+/** About as many as a test has time for. */
+const triesMax = 100;
+
 /**
  * A machine that pauses for seconds leaves its instance without a lease until the next beat, and with writes whose time
  * is over. What it refuses as unavailable was not accepted, and a caller repeats it. Tests of such refusals use `call`.
@@ -175,7 +178,7 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
 async function untilAccepted(send: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
   for (let tries = 1; ; tries += 1) {
     const answer = await send();
-    if (answer.body["code"] !== "unavailable" || tries === 3) return answer;
+    if (answer.body["code"] !== "unavailable" || tries === triesMax) return answer;
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
