@@ -74,7 +74,9 @@ export function refusedBy(
     return new ServiceError("reversed_before_arrival", detail);
   }
   if (begun.outcome === "rerouted") {
-    return new ServiceError("unavailable", `tid ${tid} is being given another acquirer.`, { retryAfterS: 1 });
+    return new ServiceError("unavailable", `tid ${tid} is being given another acquirer, or its own is being removed.`, {
+      retryAfterS: 1,
+    });
   }
   if (begun.outcome === "terminal_taken") {
     return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);

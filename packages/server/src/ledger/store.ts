@@ -147,7 +147,7 @@ export type Begun =
   | { readonly outcome: "reversed_before_arrival" }
   /** The state forbids it; no number was used. */
   | { readonly outcome: "refused"; readonly refusal: Refusal }
-  /** The terminal has another acquirer than it was taken to have; nothing was used up. */
+  /** The terminal has another acquirer than it was taken to have, or the original's was removed; nothing was used up. */
   | { readonly outcome: "rerouted" }
   | { readonly outcome: "terminal_unknown" }
   | { readonly outcome: "terminal_taken" }

@@ -206,12 +206,15 @@ async function beginFresh(
     inits.filter((init) => opensTerminal(init, known)),
   );
   const originals = await lockOriginals(client, inits);
+  const acquirers = await holdAcquirers(client, inits, terminals);
   const allowed: Init[] = [];
   const refused: Init[] = [];
   for (const init of inits) {
     const terminal = terminals.get(terminalOf(init));
     const original = init.originalId === null ? undefined : originals.get(`${init.partnerId} ${init.originalId}`);
-    const forbidden = forbiddenBy(init, terminal, original, known.has(terminalOf(init)) ? undefined : claimed);
+    const forbidden = isRerouted(init, terminal, acquirers)
+      ? ({ outcome: "rerouted" } as const)
+      : forbiddenBy(init, terminal, original, known.has(terminalOf(init)) ? undefined : claimed);
     if (forbidden !== undefined) {
       if (forbidden.outcome === "refused") refused.push(init);
       results.set(keyOf(init), forbidden);
@@ -233,6 +236,13 @@ async function beginFresh(
   return true;
 }
 
+/** What has an original goes to that one's acquirer, unless that was removed. @param held by `holdAcquirers` */
+function isRerouted(init: Init, terminal: TerminalState | undefined, held: ReadonlySet<string>): boolean {
+  const { originalId, tid, acquirer } = init;
+  if (tid === "" || acquirer === (terminal?.acquirer ?? "")) return false;
+  return originalId === null || (acquirer !== "" && !held.has(acquirer));
+}
+
 /** The refusal by the terminal, or by the original; undefined without one. @param claimed for a terminal's first use */
 function forbiddenBy(
   init: Init,
@@ -240,8 +250,7 @@ function forbiddenBy(
   original: OriginalState | undefined,
   claimed: Claimed | undefined,
 ): Begun | undefined {
-  const { originalId, tid, acquirer } = init;
-  if (originalId === null && tid !== "" && acquirer !== (terminal?.acquirer ?? "")) return { outcome: "rerouted" };
+  const { tid } = init;
   const refusal = init.refusal(terminal, original);
   if (refusal !== undefined) return { outcome: "refused", refusal };
   if (terminal === undefined && !init.openTerminals && tid !== "") return { outcome: "terminal_unknown" };
@@ -388,6 +397,27 @@ const lockOriginalRows = prepared<OriginalRow>(`
   LEFT JOIN transactions s ON s.partner_id = t.partner_id AND s.id = t.successor_id
   ORDER BY i.nth
   FOR UPDATE OF t`);
+
+// The terminal of an original may have moved, and then nothing else keeps the acquirer, without which a Reversal would never
+// end. Held until the command has begun: a removal waits, and then finds the acquirer in use.
+const holdNamed = prepared<{ name: string }>(
+  "SELECT name FROM acquirers WHERE name = ANY($1::text[]) ORDER BY name FOR SHARE",
+);
+
+/** The registered acquirers of originals whose terminals name others. */
+async function holdAcquirers(
+  client: PoolClient,
+  inits: readonly Init[],
+  terminals: ReadonlyMap<string, TerminalState>,
+): Promise<ReadonlySet<string>> {
+  const elsewhere = inits.filter((init) => {
+    const { originalId, acquirer } = init;
+    return originalId !== null && acquirer !== "" && acquirer !== terminals.get(terminalOf(init))?.acquirer;
+  });
+  if (elsewhere.length === 0) return new Set();
+  const rows = await holdNamed.rows(client, [elsewhere.map(({ acquirer }) => acquirer)]);
+  return new Set(rows.map(({ name }) => name));
+}
 
 // A separate statement after the originals are locked: the locking statement sees other tables as they were before it
 // waited, and would miss a Refund of another instance.
