@@ -48,7 +48,7 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
       ? []
       : await runRounds(rows, around, {
           rounds: options.rounds,
-          load: { durationMs: options.roundMs, ratePerS: options.ratePerS },
+          load: { durationMs: options.roundMs, ratePerS: options.ratePerS, callsMax: options.callsMax },
           onRound: (round) => note(round === 0 ? "warmed up" : `round ${round} of ${options.rounds}`),
         });
   const serviceRssBytes = service && (await service.process.ask("standing", undefined)).memory.rss;

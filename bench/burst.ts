@@ -7,6 +7,8 @@ export interface BurstPlan {
   readonly completions: number;
   /** Duration of the load before the burst: it shows the rate at which nothing piles up. */
   readonly steadyMs: number;
+  /** Before the burst, calls of each load. */
+  readonly callsMax?: number | undefined;
 }
 
 export interface BurstResult {
@@ -38,10 +40,11 @@ export async function measureBurst(around: BenchEnvironment, cleanup: Cleanup, p
     return { count, acceptedMs, meanwhile, deliveredMs: performance.now() - startMs };
   };
   // Warms up.
-  await run({ durationMs: plan.steadyMs / 2 });
-  const steady = await run({ durationMs: plan.steadyMs });
-  const callsMax = Math.floor(plan.completions / batch);
-  const burst = await run({ durationMs: Number.POSITIVE_INFINITY, callsMax }, around.target.url);
+  const { steadyMs, callsMax } = plan;
+  await run({ durationMs: steadyMs / 2, callsMax });
+  const steady = await run({ durationMs: steadyMs, callsMax });
+  const all = { durationMs: Number.POSITIVE_INFINITY, callsMax: Math.floor(plan.completions / batch) };
+  const burst = await run(all, around.target.url);
   const perS = (rows: number, ms: number) => (rows / ms) * 1_000;
   return {
     completions: burst.count,

@@ -1,4 +1,5 @@
 import type { BenchEnvironment } from "./environment.ts";
+import type { Load } from "./load.ts";
 import type { CallerOutcome, CallerRound } from "./processes/caller.ts";
 import type { CalledService } from "./service-rows.ts";
 import { median, percentile } from "./statistics.ts";
@@ -46,7 +47,7 @@ export async function measureLatency(
 export async function callAndReceive(
   { caller, process }: CalledService,
   { receiver, target }: BenchEnvironment,
-  load: Pick<CallerRound, "callers" | "durationMs" | "ratePerS">,
+  load: Pick<CallerRound, "callers" | keyof Load>,
   callsMax: number,
 ): Promise<CallerOutcome & { readonly arrivals: Float64Array }> {
   const before = await process.ask("standing", undefined);

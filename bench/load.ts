@@ -4,7 +4,7 @@ export interface Load {
   /** Calls arrive at this rate, whatever became of those before. Otherwise each caller calls as soon as it can. */
   readonly ratePerS?: number | undefined;
   /** No more calls than this. */
-  readonly callsMax?: number;
+  readonly callsMax?: number | undefined;
 }
 
 /** When calls came at a rate: monotonic milliseconds of the machine, the same in all processes. */
@@ -29,7 +29,8 @@ export async function drive(
   if (ratePerS !== undefined) return await callWhenDue(poisson(ratePerS, durationMs, startMs), callers, call);
   let called = 0;
   const run = async (_: unknown, caller: number) => {
-    while (monotonicMs() - startMs < durationMs && called < callsMax) {
+    // The first, however long the machine had other work since.
+    while ((called === 0 || monotonicMs() - startMs < durationMs) && called < callsMax) {
       called += 1;
       await call(caller, called - 1);
     }

@@ -23,6 +23,8 @@ export interface BenchOptions {
   /** Beside the warm-up, which is dropped. */
   readonly rounds: number;
   readonly roundMs: number;
+  /** No round calls more often, unless it calls at a rate. */
+  readonly callsMax?: number | undefined;
   /** Rows and the latency are measured at this rate, and not at the most that each takes, and half of it. */
   readonly ratePerS: number | undefined;
   readonly calibrateMs: number;
@@ -39,6 +41,7 @@ export interface BenchOptions {
 export interface PairsPlan {
   readonly rounds: number;
   readonly roundMs: number;
+  readonly callsMax?: number | undefined;
 }
 
 export const usage = `npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--rate n]
@@ -68,15 +71,17 @@ const modes = {
     recovery: { downMs: 12_000, completionsPerS: 400 },
     pairs: { rounds: 3, roundMs: 2_000 },
   },
+  // Nothing is measured, everything is run: a handful of calls is enough.
   smoke: {
     rounds: 1,
     roundMs: 150,
+    callsMax: 2,
     calibrateMs: 0,
     latency: { windows: 1, windowMs: 300 },
-    burst: { completions: 200, steadyMs: 150 },
-    backlog: { pending: 2_000, rounds: 1, rowsPerRound: 200 },
+    burst: { completions: 200, steadyMs: 150, callsMax: 1 },
+    backlog: { pending: 2_000, rounds: 1, rowsPerRound: 64 },
     recovery: { downMs: 300, completionsPerS: 100 },
-    pairs: { rounds: 1, roundMs: 300 },
+    pairs: { rounds: 1, roundMs: 100, callsMax: 2 },
   },
 } as const;
 

@@ -72,7 +72,8 @@ export async function measurePairs(
   for (const { name, ratePerS } of loads) {
     note(`${name}${ratePerS === undefined ? "" : ` at ${ratePerS} a second`}, in turns`);
     const [one, another] = sides.map((side) => (name === "engine" ? engineRow(side) : calledRow(name, side)));
-    const row = await pairOf(around, plan, [one as Row, another as Row], { durationMs: plan.roundMs, ratePerS });
+    const load = { durationMs: plan.roundMs, callsMax: plan.callsMax, ratePerS };
+    const row = await pairOf(around, plan, [one as Row, another as Row], load);
     rows.push(ratePerS === undefined ? row : { ...row, label: `${name} at ${ratePerS} a second`, ratePerS });
   }
   const latency: PairsResult["latency"][number][] = [];
@@ -83,7 +84,7 @@ export async function measurePairs(
     latency.push({ label: `request → callback at ${ratePerS} a second`, ratePerS, times });
   }
   note("accepted → callback, saturated, in turns");
-  const times = await timesOf(plan, sides, (side) => saturatedLag(side, around, plan.roundMs));
+  const times = await timesOf(plan, sides, (side) => saturatedLag(side, around, plan));
   latency.push({ label: `accepted → callback, ${saturatingCallers} callers`, times });
   const memory = await Promise.all(sides.map((side) => side.process.ask("standing", undefined)));
   const [ownRss = Number.NaN, otherRss = Number.NaN] = memory.map((figures) => figures.memory.rss);
@@ -135,10 +136,10 @@ async function inTurns<Side, Value>(
 }
 
 /** As many callers as saturate it; each calls again when it has its answer. */
-async function saturatedLag(service: CalledService, around: BenchEnvironment, durationMs: number): Promise<Times> {
-  const load = { callers: saturatingCallers, durationMs };
+async function saturatedLag(service: CalledService, around: BenchEnvironment, plan: PairsPlan): Promise<Times> {
+  const load = { callers: saturatingCallers, durationMs: plan.roundMs, callsMax: plan.callsMax };
   // No service accepts more than 20 in a millisecond.
-  const { answeredMs, arrivals } = await callAndReceive(service, around, load, Math.ceil(durationMs * 20));
+  const { answeredMs, arrivals } = await callAndReceive(service, around, load, Math.ceil(plan.roundMs * 20));
   const lags = answeredMs.map((atMs, index) => Math.max(0, (arrivals[index] ?? Number.NaN) - atMs));
   return { p50Ms: percentile(lags, 50), p99Ms: percentile(lags, 99) };
 }

@@ -10,7 +10,7 @@ const cleanup = new Cleanup();
 let result: BenchResult;
 beforeAll(async () => {
   const parts = "raw,plain,engine,service,batches,commands,latency,burst,backlog,recovery";
-  const options = readOptions(["--smoke", "--only", parts, "--round-ms", "50"]);
+  const options = readOptions(["--smoke", "--only", parts]);
   result = await runBench(options, cleanup, () => undefined);
 }, 600_000);
 afterAll(() => cleanup.run());
