@@ -13,7 +13,6 @@ import {
 import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "../support/commands.ts";
 import { queryHomes } from "../support/database.ts";
-import { spawnPaybell } from "../support/instance.ts";
 import { dumpRows } from "../support/rows.ts";
 import { eventually, operatorToken, startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
@@ -97,7 +96,11 @@ test("its keys are in no row, no log, no answer and no entry of the audit", asyn
   expect(seen).not.toContain(macKey);
 });
 
-const own = () => ({ DATABASE_URL: service.database.serviceUrl, PAYBELL_MASTER_KEY: masterKey.toString("base64") });
+/** A command that runs a part of the service beside it. */
+const beside = (...args: string[]) =>
+  line.run(args, {
+    env: { DATABASE_URL: service.database.serviceUrl, PAYBELL_MASTER_KEY: masterKey.toString("base64") },
+  });
 
 test("a certification runs on a registered acquirer too, beside the service", async () => {
   const options = ["--mid", "M00000000000001", "--tid", "T0000078", "--token", "tok_approve", "--amount", "10000"];
@@ -107,23 +110,25 @@ test("a certification runs on a registered acquirer too, beside the service", as
     if (request.mti === "0500") socket.write(host.wire.write({ ...request, mti: "0420" }));
     return answer(request, socket);
   };
-  const ended = spawnPaybell(["acquirer", "test", "first-bank", ...options], own());
-  expect(await ended.exited, ended.output()).toBe(0);
-  expect(ended.output()).toMatch(/^ok {5}Sign-on +signed on at 127\.0\.0\.1:/m);
+  const ended = await beside("acquirer", "test", "first-bank", ...options);
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(ended.stdout).toMatch(/^ok {5}Sign-on +signed on at 127\.0\.0\.1:/m);
   host.answer = answer;
   expect(host.heard.filter(({ mti }) => mti === "0500" || mti === "0430")).toMatchObject([{ mti: "0500" }]);
-  expect(ended.output()).toMatch(/^ +ignored 127\.0\.0\.1:\d+: an advice of the host is not answered/m);
-  const unknown = spawnPaybell(["acquirer", "test", "nobody", ...options], own());
-  expect(await unknown.exited).toBe(2);
-  expect(unknown.output()).toContain("no acquirer is registered as nobody");
+  expect(ended.stdout).toMatch(/^ +ignored 127\.0\.0\.1:\d+: an advice of the host is not answered/m);
+  const unknown = await beside("acquirer", "test", "nobody", ...options);
+  expect(unknown.code).toBe(2);
+  expect(unknown.stderr).toContain("no acquirer is registered as nobody");
 });
 
 test("paybell check goes through all registered acquirers", async () => {
   await ok("acquirer", "add", "away", "--profile", "host.json", "--hosts", "127.0.0.1:1", "--tls", "off");
-  const check = spawnPaybell(["check", "--json"], own());
-  expect(await check.exited, check.output()).toBe(1);
-  const checked = JSON.parse(check.output()) as { findings: { what: string; level: string; detail: string }[] };
-  expect(checked.findings.filter(({ what }) => what.startsWith("acquirer"))).toMatchObject([
+  const checked = async () => {
+    const { code, stderr, json } = await beside("check", "--json");
+    expect(code, stderr).toBe(1);
+    return json<{ findings: { what: string; level: string; detail: string }[] }>().findings;
+  };
+  expect((await checked()).filter(({ what }) => what.startsWith("acquirer"))).toMatchObject([
     { what: "acquirer", level: "warning" },
     { what: "acquirer away", level: "error", detail: expect.stringContaining("ECONNREFUSED") },
     { what: "acquirer first-bank", level: "ok", detail: expect.stringContaining(`signed on at ${at(1)}`) },
@@ -136,9 +141,7 @@ test("paybell check goes through all registered acquirers", async () => {
   await expect
     .poll(async () => (await service.operator("GET", "/operator/v1/events?state=profile_ambiguous")).body["items"])
     .toMatchObject([{ detail: { acquirer: "away", problems: expect.arrayContaining(problems) } }]);
-  const again = spawnPaybell(["check", "--json"], own());
-  expect(await again.exited, again.output()).toBe(1);
-  expect((JSON.parse(again.output()) as typeof checked).findings).toContainEqual(
+  expect(await checked()).toContainEqual(
     expect.objectContaining({ what: "acquirer away", level: "error", detail: problems[0] }),
   );
   await ok("acquirer", "remove", "away", "--yes");

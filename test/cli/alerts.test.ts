@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { SMTPServer } from "smtp-server";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { spawnPaybell } from "../support/instance.ts";
+import { CommandLine } from "./command-line.ts";
 
 const secret = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;
 
@@ -22,7 +22,7 @@ beforeEach(() => {
   [taken, mails, chatStatus] = [[], [], 200];
 });
 
-async function startChannels(): Promise<NodeJS.ProcessEnv> {
+async function startChannels(): Promise<Record<string, string>> {
   const http = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -64,9 +64,11 @@ async function startChannels(): Promise<NodeJS.ProcessEnv> {
   };
 }
 
-async function alertsTest(env: NodeJS.ProcessEnv) {
-  const child = spawnPaybell(["alerts", "test"], env);
-  return { code: await child.exited, output: child.output() };
+async function alertsTest(env: Readonly<Record<string, string>>) {
+  const line = new CommandLine();
+  onTestFinished(() => line.remove());
+  const { code, stdout, stderr } = await line.run(["alerts", "test"], { env });
+  return { code, output: stdout + stderr };
 }
 
 test("each channel gets the test: the webhook signed, the chat as text, the mail with a subject", async () => {

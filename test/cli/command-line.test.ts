@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Client } from "pg";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { loadServer } from "../../packages/cli/src/service/service.ts";
 import { moneyRecords } from "../../packages/server/src/http/payments/money.ts";
 import { createDatabase } from "../support/database.ts";
@@ -316,13 +316,6 @@ describe("the process", () => {
     expect(away.output()).toContain("cannot be reached: nothing listens there (ECONNREFUSED)");
   });
 
-  test("runs the service although variables for other commands are set", async () => {
-    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_API_KEY: "pb_key", PAYBELL_CIPHER: "jwe" };
-    const check = spawnPaybell(["check", "--json"], { ...env, PAYBELL_HOME: line.folder });
-    await check.exited;
-    expect(JSON.parse(check.output())).toMatchObject({ findings: expect.any(Array) });
-  });
-
   test("checks settings that cannot be read, and reports each as a finding", async () => {
     const check = spawnPaybell(["check", "--json"], {
       PAYBELL_PORT: "x",
@@ -334,93 +327,6 @@ describe("the process", () => {
     expect(JSON.parse(check.output())).toMatchObject({
       findings: [finding("PAYBELL_PROT is not a setting"), finding("PAYBELL_PORT must be")],
     });
-  });
-
-  test("names an intake folder that does not exist as a finding", async () => {
-    const folder = join(line.folder, "nowhere");
-    const check = spawnPaybell(["check", "--json"], { PAYBELL_HOME: line.folder, PAYBELL_INTAKE_FOLDER: folder });
-    expect(await check.exited).toBe(1);
-    expect((JSON.parse(check.output()) as { findings: unknown[] }).findings).toContainEqual({
-      level: "error",
-      what: "intake folder",
-      detail: `PAYBELL_INTAKE_FOLDER (${folder}) does not exist`,
-      remedy: "Name a folder that this service may write to.",
-    });
-  });
-
-  test.each([
-    ["is missing", undefined, "does not exist"],
-    ["is empty", "", "holds no PEM certificate"],
-    [
-      "is cut",
-      "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
-      "holds a certificate that cannot be read: number 1",
-    ],
-  ])(
-    "names a file of callback authorities that %s: check as a finding, serve and sandbox before they start",
-    async (_, pem, words) => {
-      if (pem !== undefined) line.write("ca.pem", pem);
-      const env = {
-        PAYBELL_HOME: line.folder,
-        PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
-        PAYBELL_CALLBACK_CA_FILE: join(line.folder, "ca.pem"),
-      };
-      const check = spawnPaybell(["check", "--json"], env);
-      expect(await check.exited).toBe(1);
-      const { findings } = JSON.parse(check.output()) as {
-        findings: { level: string; what: string; detail: string }[];
-      };
-      expect(findings.filter(({ level }) => level === "error")).toMatchObject([
-        { what: "callback CAs", detail: expect.stringContaining(words) },
-      ]);
-      const port = String(await freePort());
-      const serve = spawnPaybell(["serve"], {
-        ...env,
-        DATABASE_URL: "postgres://127.0.0.1:9/none",
-        PAYBELL_PORT: port,
-        PAYBELL_OPERATOR_PORT: String(await freePort()),
-      });
-      expect(await serve.exited).toBe(1);
-      const sandbox = spawnPaybell(["sandbox"], { ...env, PAYBELL_PORT: port });
-      onTestFinished(() => sandbox.signal("SIGKILL"));
-      expect(await sandbox.exited).toBe(1);
-      for (const { output } of [serve, sandbox]) {
-        expect(output()).toMatch(/^paybell: PAYBELL_CALLBACK_CA_FILE \(.*ca\.pem\) /);
-        expect(output()).toContain(words);
-      }
-    },
-  );
-
-  test("checks the schema: a newer one is an error, this version's is not", async () => {
-    const database = await createDatabase();
-    try {
-      const env = { DATABASE_URL: database.url, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
-      const schema = async () => {
-        const check = spawnPaybell(["check", "--json"], env);
-        await check.exited;
-        const { findings } = JSON.parse(check.output()) as { findings: { what: string; level: string }[] };
-        return findings.find(({ what }) => what === "schema");
-      };
-      expect(await schema()).toMatchObject({ level: "ok", detail: "is this version's" });
-      const client = new Client({ connectionString: database.url });
-      await client.connect();
-      await client.query("INSERT INTO migrations (number, name, sha256, breaking) VALUES (9999, 'newer', '', true)");
-      await client.end();
-      expect(await schema()).toMatchObject({
-        level: "error",
-        detail: expect.stringContaining("breaking migration newer"),
-      });
-    } finally {
-      await database.drop();
-    }
-  });
-
-  test("says what a start would meet, a remedy below each problem", async () => {
-    const env = { PAYBELL_HOME: line.folder, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
-    const check = spawnPaybell(["check"], { ...env, PAYBELL_EGRESS_ADDRESSES: "198.51.100.7" });
-    expect(await check.exited, check.output()).toBe(0);
-    const comparable = (text: string) => text.trim().replaceAll(/\d+(?:\.\d+)?/g, "<n>");
-    expect(comparable(check.output())).toBe(comparable(preflight));
   });
 
   /** A server of the test's own; `asked` resolves with the first request. */
@@ -477,6 +383,101 @@ describe("the process", () => {
     child.stopListening();
     expect(await child.exited).toBe(0);
     await endless.close();
+  });
+});
+
+describe("before a start", () => {
+  // One home for all, so that its data is made once.
+  const kept = new CommandLine();
+  const home = kept.folder;
+  afterAll(() => kept.remove());
+
+  test("runs the service although variables for other commands are set", async () => {
+    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_API_KEY: "pb_key", PAYBELL_CIPHER: "jwe" };
+    const check = await line.run(["check", "--json"], { env: { ...env, PAYBELL_HOME: home } });
+    const { findings } = check.json<{ findings: { what: string }[] }>();
+    expect(findings.map(({ what }) => what)).toContain("database");
+  });
+
+  test("names an intake folder that does not exist as a finding", async () => {
+    const folder = join(line.folder, "nowhere");
+    const env = { PAYBELL_HOME: home, PAYBELL_INTAKE_FOLDER: folder };
+    const check = await line.run(["check", "--json"], { env });
+    expect(check.code).toBe(1);
+    expect(check.json<{ findings: unknown[] }>().findings).toContainEqual({
+      level: "error",
+      what: "intake folder",
+      detail: `PAYBELL_INTAKE_FOLDER (${folder}) does not exist`,
+      remedy: "Name a folder that this service may write to.",
+    });
+  });
+
+  test.each([
+    ["is missing", undefined, "does not exist"],
+    ["is empty", "", "holds no PEM certificate"],
+    [
+      "is cut",
+      "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+      "holds a certificate that cannot be read: number 1",
+    ],
+  ])(
+    "names a file of callback authorities that %s: check as a finding, serve and sandbox before they start",
+    async (_, pem, words) => {
+      if (pem !== undefined) line.write("ca.pem", pem);
+      const env = {
+        PAYBELL_HOME: home,
+        PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+        PAYBELL_CALLBACK_CA_FILE: join(line.folder, "ca.pem"),
+      };
+      const check = await line.run(["check", "--json"], { env });
+      expect(check.code).toBe(1);
+      const { findings } = check.json<{ findings: { level: string; what: string; detail: string }[] }>();
+      expect(findings.filter(({ level }) => level === "error")).toMatchObject([
+        { what: "callback CAs", detail: expect.stringContaining(words) },
+      ]);
+      const ports = { PAYBELL_PORT: String(await freePort()), PAYBELL_OPERATOR_PORT: String(await freePort()) };
+      const DATABASE_URL = "postgres://127.0.0.1:9/none";
+      for (const refused of [
+        await line.run(["serve"], { env: { ...env, ...ports, DATABASE_URL } }),
+        await line.run(["sandbox"], { env: { ...env, PAYBELL_PORT: ports.PAYBELL_PORT } }),
+      ]) {
+        expect([refused.code, refused.stdout]).toEqual([1, ""]);
+        expect(refused.stderr).toMatch(/^paybell: PAYBELL_CALLBACK_CA_FILE \(.*ca\.pem\) /);
+        expect(refused.stderr).toContain(words);
+      }
+    },
+  );
+
+  test("checks the schema: a newer one is an error, this version's is not", async () => {
+    const database = await createDatabase();
+    try {
+      const env = { DATABASE_URL: database.url, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
+      const schema = async () => {
+        const check = await line.run(["check", "--json"], { env });
+        const { findings } = check.json<{ findings: { what: string; level: string }[] }>();
+        return findings.find(({ what }) => what === "schema");
+      };
+      expect(await schema()).toMatchObject({ level: "ok", detail: "is this version's" });
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      await client.query("INSERT INTO migrations (number, name, sha256, breaking) VALUES (9999, 'newer', '', true)");
+      await client.end();
+      expect(await schema()).toMatchObject({
+        level: "error",
+        detail: expect.stringContaining("breaking migration newer"),
+      });
+    } finally {
+      await database.drop();
+    }
+  });
+
+  test("says what a start would meet, a remedy below each problem", async () => {
+    const PAYBELL_MASTER_KEY = Buffer.alloc(32, 7).toString("base64");
+    const env = { PAYBELL_HOME: home, PAYBELL_MASTER_KEY, PAYBELL_EGRESS_ADDRESSES: "198.51.100.7" };
+    const check = await line.run(["check"], { env });
+    expect(check.code, check.stderr).toBe(0);
+    const comparable = (text: string) => text.trim().replaceAll(/\d+(?:\.\d+)?/g, "<n>");
+    expect(comparable(check.stdout)).toBe(comparable(preflight));
   });
 });
 

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,16 +68,20 @@ export class CommandLine {
     const [stdout, stderr] = [new Recorder(), new Recorder()];
     const terminal = Object.assign(new PassThrough(), { isTTY: start.stdin === undefined });
     const stdin = start.stdin === undefined ? terminal : Readable.from([Buffer.from(start.stdin)]);
+    const env = { ...this.#env, ...start.env };
+    const { pid, versions } = process;
+    const own = { argv: args, env, stdout, stderr, pid, versions, cwd: () => this.folder };
     const ended = run(args, {
       stdin,
       stdout: start.isTerminal === true ? Object.assign(stdout, { isTTY: true }) : stdout,
       stderr,
-      env: { ...this.#env, ...start.env },
+      env,
       workingDirectory: this.folder,
       fetch: start.fetch ?? fetch,
       signal: interruption.signal,
       nowMs: start.nowMs ?? (() => Date.now()),
-      process,
+      // Of the commands that run the service, or a part of it.
+      process: Object.assign(new EventEmitter(), own) as unknown as NodeJS.Process,
     }).then((code) => ({
       code,
       stdout: stdout.text,

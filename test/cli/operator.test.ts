@@ -6,7 +6,6 @@ import { afterAll, describe, expect, test } from "vitest";
 import { idTimeMs } from "../../packages/server/src/ids.ts";
 import { sale } from "../support/commands.ts";
 import { databaseUrl, queryHomes } from "../support/database.ts";
-import { spawnPaybell } from "../support/instance.ts";
 import { eventually, operatorToken, serviceOfFile } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
@@ -50,30 +49,30 @@ describe("operator", () => {
   });
 
   test("audit verify reads the chain of the database, and finds it complete", async () => {
-    const verify = spawnPaybell(["audit", "verify", "--json"], { DATABASE_URL: service.database.url });
-    expect(await verify.exited, verify.output()).toBe(0);
-    const verified = JSON.parse(verify.output()) as { entries: number; hash: string };
+    const verify = await line.run(["audit", "verify", "--json"], { env: { DATABASE_URL: service.database.url } });
+    expect(verify.code, verify.stderr).toBe(0);
+    const verified = verify.json<{ entries: number; hash: string }>();
     const { body } = await service.operator("GET", "/operator/v1/audit?limit=1");
     expect(body["items"]).toMatchObject([{ seq: verified.entries, hash: verified.hash }]);
   });
 
   test.each(["verify", "export"])("audit %s without a database says what it needs, and makes none", async (what) => {
     const home = join(line.folder, "no-home");
-    const read = spawnPaybell(["audit", what], { PAYBELL_HOME: home });
-    expect(await read.exited).toBe(1);
-    expect(read.output()).toBe(
+    const read = await line.run(["audit", what], { env: { PAYBELL_HOME: home } });
+    expect([read.code, read.stdout]).toEqual([1, ""]);
+    expect(read.stderr).toBe(
       `paybell: DATABASE_URL is not set, and ${home} has no data of the sandbox. ` +
-        "Set DATABASE_URL to the service's database, or PAYBELL_HOME to the sandbox's folder.",
+        "Set DATABASE_URL to the service's database, or PAYBELL_HOME to the sandbox's folder.\n",
     );
     expect(existsSync(home)).toBe(false);
   });
 
   test("audit verify says of a database without an audit that it is not the service's", async () => {
     const DATABASE_URL = databaseUrl(service.database.url, "postgres");
-    const verify = spawnPaybell(["audit", "verify"], { DATABASE_URL });
-    expect(await verify.exited).toBe(1);
-    expect(verify.output()).toBe(
-      "paybell: this database has no audit: no service has started on it. Does DATABASE_URL name the right one?",
+    const verify = await line.run(["audit", "verify"], { env: { DATABASE_URL } });
+    expect([verify.code, verify.stdout]).toEqual([1, ""]);
+    expect(verify.stderr).toBe(
+      "paybell: this database has no audit: no service has started on it. Does DATABASE_URL name the right one?\n",
     );
   });
 });
@@ -383,12 +382,8 @@ describe("the records of the operator", () => {
   });
 
   test("completion prints a script, and complete prints the completions", async () => {
-    const script = spawnPaybell(["completion", "bash"], {});
-    expect(await script.exited, script.output()).toBe(0);
-    expect(script.output()).toContain("complete -o default -F _paybell paybell");
-    const following = spawnPaybell(["complete", "--", "rever"], {});
-    expect(await following.exited).toBe(0);
-    expect(following.output()).toContain("reversal\t");
+    expect((await ok("completion", "bash")).stdout).toContain("complete -o default -F _paybell paybell");
+    expect((await ok("complete", "--", "rever")).stdout).toContain("reversal\t");
   });
 });
 
