@@ -18,7 +18,9 @@ export interface ConsoleBrowser {
   /** The same, and nothing is loaded yet. */
   newPage(options?: OpenOptions): Promise<Page>;
   /** One that stays until the browser is closed, for tests that only look. */
-  pageOfFile(): Promise<Page>;
+  pageOfFile(options?: OpenOptions): Promise<Page>;
+  /** Shows a page as a link does: the first one loads the console's code, which takes longer than all else. */
+  show(page: Page, path: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -105,11 +107,17 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
   return {
     baseUrl,
     newPage,
-    pageOfFile: () => pageOfFile(),
+    pageOfFile,
     async open(path, options) {
       const page = await newPage(options);
       await page.goto(`${baseUrl}/console${path}`);
       return page;
+    },
+    async show(page, path) {
+      if (!page.url().startsWith(baseUrl)) return void (await page.goto(`${baseUrl}/console${path}`));
+      // By a page that does not exist: whatever was filled in or opened is gone. The search box is on all of them.
+      for (const to of ["/nowhere", path])
+        await page.evaluate(`history.pushState(null, "", "/console${to}"); document.activeElement.blur()`);
     },
     close: () => browser.close(),
   };

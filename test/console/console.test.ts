@@ -213,7 +213,7 @@ describe("a page", () => {
     "/operators",
     "/nowhere",
   ])("%s passes axe in light and in dark", async (path) => {
-    await looking.goto(`${bench.baseUrl}/console${path}`);
+    await bench.show(looking, path);
     await looking.locator("h1").first().waitFor();
     await looking.getByLabel("Loading").first().waitFor({ state: "hidden" });
     expect(await violationsInBothSchemes(looking)).toEqual([]);

@@ -158,7 +158,7 @@ describe("wrong input", () => {
     "in the form of $form is refused beside the field it is in",
     async ({ path, isOwn, opens, wrong, submit, confirms, says }) => {
       const page = isOwn === true ? await browser.newPage({ token: partner.secrets.apiKey }) : operators;
-      await page.goto(`${browser.baseUrl}/console${path()}`);
+      await browser.show(page, path());
       if (opens !== undefined) await page.getByRole("button", { name: opens }).first().click();
       for (const [name, text] of Object.entries(wrong)) await field(page, name).fill(text);
       if (opens === undefined) await page.getByRole("button", { name: submit, exact: true }).click();

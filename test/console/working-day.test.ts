@@ -9,12 +9,20 @@ import { type Scenario, startScenario } from "./scenario.ts";
 const takesPictures = process.env["PAYBELL_PICTURES"] !== undefined;
 const pictures = join(import.meta.dirname, "../../docs/operator/console");
 let scenario: Scenario;
-let operators: Page;
+/** One for each who looks: nothing changes what they see but what they do themselves. */
+const pagesOf = new Map<TestPartner | undefined, Page>();
 beforeAll(async () => {
   scenario = await startScenario();
-  operators = await scenario.browser.pageOfFile();
 });
 afterAll(() => scenario.close());
+
+async function show(path: string, partner?: TestPartner): Promise<Page> {
+  const token = partner?.secrets.apiKey;
+  const page = pagesOf.get(partner) ?? (await scenario.browser.pageOfFile(token === undefined ? {} : { token }));
+  pagesOf.set(partner, page);
+  await scenario.browser.show(page, path);
+  return page;
+}
 
 /** A person at the console, whose clicks and keys are counted. A text is typed at once, as a paste is. */
 class User {
@@ -222,10 +230,7 @@ describe("in the middle of a working day", () => {
       const { partner, pictures = {} } = look;
       const as = partner && { token: partner().secrets.apiKey };
       const path = await look.path();
-      // The operator's pages are only looked at: one loads the console's code once for all of them.
-      const page = as === undefined ? operators : await scenario.browser.newPage(as);
-      await page.goto(`${scenario.browser.baseUrl}/console${path}`);
-      await arrived(page, look);
+      const page = await arrived(await show(path, partner?.()), look);
       const isOnPhone = Object.values(pictures).some(({ width }) => width === phone.width);
       for (const [width, height] of [
         [phone.width, 844],
@@ -247,7 +252,7 @@ describe("in the middle of a working day", () => {
   );
 
   test("the keyboard alone leads from the batches to a transaction, and from an acquirer to what went to it", async () => {
-    const page = await scenario.browser.open("/money?tab=batches");
+    const page = await show("/money?tab=batches");
     const rows = page.locator("tr[data-opens]");
     await rows.first().waitFor();
     await page.keyboard.press("j");
@@ -257,7 +262,7 @@ describe("in the middle of a working day", () => {
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Chain" }).waitFor();
-    await page.goto(`${scenario.browser.baseUrl}/console/acquirers`);
+    await show("/acquirers");
     const link = page.getByRole("link", { name: "Its transactions" }).last();
     await link.waitFor();
     const isFocused = () =>
@@ -272,7 +277,7 @@ describe("in the middle of a working day", () => {
   });
 
   test("an acquirer's transactions are one click from its page", async () => {
-    const page = await scenario.browser.open("/acquirers");
+    const page = await show("/acquirers");
     await page
       .getByRole("region", { name: "first-bank", exact: true })
       .getByRole("link", { name: "Its transactions" })
@@ -295,7 +300,7 @@ describe("in the middle of a working day", () => {
   test.each(questions)("“$asked” is answered with nothing but the console", async ({ asked, partner, answer }) => {
     // The endpoint of what is sent again by one question fails for the next one, too.
     await scenario.parkAgain();
-    const page = await scenario.browser.open("/", partner && { token: partner().secrets.apiKey });
+    const page = await show("/", partner?.());
     await page
       .getByText(/Delivered/)
       .first()
