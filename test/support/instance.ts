@@ -9,6 +9,8 @@ import { operatorToken, type ServiceClient, serviceClient } from "./service.ts";
 
 const ownTree = join(import.meta.dirname, "../..");
 const cli = "packages/cli/bin/paybell.js";
+/** Of programs that do not choose one themselves as `paybell` does: types are stripped once, not at every start. */
+export const compiledCode = join(ownTree, "node_modules/.cache/paybell");
 const localFixture = "test/support/instance-fixtures/serve-loopback.ts";
 
 /** Reads lines as the process writes them, until the expected one. */
@@ -85,7 +87,7 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
 }
 
 function spawnNode(args: readonly string[], env: NodeJS.ProcessEnv): SpokenProcess {
-  const own = { PATH: process.env["PATH"], ...env };
+  const own = { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiledCode, ...env };
   return spawnProgram(process.execPath, ["--conditions=paybell-source", ...args], { env: own });
 }
 

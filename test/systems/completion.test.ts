@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { run } from "../ops/files.ts";
+import { compiledCode } from "../support/instance.ts";
 import { needs, pathOf } from "../support/programs.ts";
 
 // A shell that evaluates this makes a file.
@@ -27,6 +28,7 @@ beforeEach(() => {
     PATH: `${folder}${delimiter}${process.env["PATH"]}`,
     HOME: folder,
     ZDOTDIR: folder,
+    NODE_COMPILE_CACHE: compiledCode,
     TERM: "xterm",
     INPUTRC: "/dev/null",
     LANG: "C.UTF-8",

@@ -7,6 +7,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 import { ops, run } from "../ops/files.ts";
@@ -161,9 +162,11 @@ async function expectProxy(port: number): Promise<void> {
   expect(await self(port, "127.0.0.3", {}, "/metrics")).toBe(404);
 }
 
-/** Each instance once. TEST_RESTARTS=20 TEST_TILLS=16 for more: on two cores that is fifty commands a second. */
+/** Each instance once. TEST_RESTARTS=20 TEST_TILLS=16 TEST_PAUSE_MS=0 for more: on two cores fifty commands a second. */
 const tills = Number(process.env["TEST_TILLS"] ?? 4);
 const restarts = Number(process.env["TEST_RESTARTS"] ?? 2);
+/** Of each till after an answer: an instance that starts meanwhile needs the processor more. */
+const pauseMs = Number(process.env["TEST_PAUSE_MS"] ?? 100);
 
 /** The instances are stopped and started again in turn, the next one as soon as the last one is ready. */
 async function expectCalmRestarts(port: number, operatorPort?: number): Promise<void> {
@@ -176,6 +179,7 @@ async function expectCalmRestarts(port: number, operatorPort?: number): Promise<
       const { status: state = "", isoResponseCode = "" } = status === 200 ? JSON.parse(body) : {};
       const answer = status === 200 ? `${status} ${state} ${isoResponseCode}` : `${status} ${body}`;
       answers.set(answer, (answers.get(answer) ?? 0) + 1);
+      await pause(pauseMs);
     }
   });
   const operators = async (operatorsAt: number) => {
@@ -184,6 +188,7 @@ async function expectCalmRestarts(port: number, operatorPort?: number): Promise<
       const authorization = `Bearer ${operatorToken}`;
       const asked = { path: "/operator/v1/partners", headers: { authorization } };
       seen.add((await call(operatorsAt, "127.0.0.5", asked)).status);
+      await pause(pauseMs);
     }
     expect([...seen]).toEqual([200]);
   };

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { CommandLine } from "../cli/command-line.ts";
 import { sale } from "../support/commands.ts";
-import { spawnPaybell } from "../support/instance.ts";
 import { needs } from "../support/programs.ts";
 import { eventually, notificationIdOf, operatorToken, startTestService, type TestPartner } from "../support/service.ts";
 import {
@@ -47,9 +46,10 @@ async function archiveAll(cluster: RunningCluster): Promise<void> {
   });
 }
 
-async function paybell(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const child = spawnPaybell(args, env);
-  return { code: await child.exited, output: child.output() };
+async function paybell(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const line = new CommandLine({ PATH: process.env["PATH"] ?? "", ...env });
+  const { code, stdout, stderr } = await line.run(args).finally(() => line.remove());
+  return { code, output: `${stdout}${stderr}` };
 }
 
 async function takeBackup(cluster: RunningCluster, folder: ClusterFolder): Promise<string> {
