@@ -4,9 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Admin, Consumer, type Message, Producer } from "@platformatic/kafka";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { readConfig } from "../../packages/server/src/config/config.ts";
+import { check } from "../../packages/server/src/programs/check.ts";
 import { reportedSale } from "../support/commands.ts";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
-import { partnerHost, spawnInstance, spawnPaybell } from "../support/instance.ts";
+import { partnerHost, spawnInstance } from "../support/instance.ts";
 import { eventually, startTestService } from "../support/service.ts";
 import { brokerUser, needsBroker, startBroker, type TestBroker } from "./broker/broker.ts";
 import { countTransactions } from "./transactions.ts";
@@ -106,6 +108,7 @@ describe("completions from a Kafka topic", needed, () => {
     const start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env: settings() });
     const first = await start();
     const partner = await first.register({}, { host });
+    await first.operator("POST", `/operator/v1/partners/${partner.id}/pause`);
     const items = Array.from({ length: messages }, (_, at) => reportedSale(partner.id, { externalId: `s-${at}` }));
     for (let at = 0; at < messages; at += 500) await send(items.slice(at, at + 500));
     await eventually("the first messages to be durable", async () =>
@@ -149,12 +152,8 @@ describe("completions from a Kafka topic", needed, () => {
     expect(service.logged()).not.toContain(brokerUser.password);
 
     const findingOf = async (env: NodeJS.ProcessEnv) => {
-      const check = spawnPaybell(["check", "--json"], { PAYBELL_HOME: folder, ...env });
-      await check.exited;
-      expect(check.output()).not.toContain(brokerUser.password);
-      const { findings } = JSON.parse(check.output()) as {
-        findings: { what: string; level: string; detail: string }[];
-      };
+      const findings = await check(readConfig({ DATABASE_URL: database.serviceUrl, ...env }));
+      expect(JSON.stringify(findings)).not.toContain(brokerUser.password);
       return findings.find(({ what }) => what === "Kafka");
     };
     expect(await findingOf(secure)).toMatchObject({ level: "ok", detail: `${topic} has 3 partitions on 1 brokers` });
