@@ -8,7 +8,7 @@ import { callHttp, eventually, type HttpAnswer, type TestPartner } from "../supp
 const deliveredMs = 300_000;
 const reportedSales = 5;
 /** Between two rounds of a till or switch: while an instance is replaced, all of them together do tens. */
-const pauseMs = 250;
+const pauseMs = 1_000;
 
 /** The port of an instance. Another instance gets another one. */
 interface Port {
