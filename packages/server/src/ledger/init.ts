@@ -26,6 +26,12 @@ export interface InitStart {
   readonly original: Transaction | undefined;
 }
 
+/** What a repeated command is recognised by. */
+export function bodyHashOf(bodyKey: KeyObject, request: CommandRequest): Buffer {
+  const body = canonicalJson({ ...request, reqId: request.reqId.toLowerCase() });
+  return createHmac("sha256", bodyKey).update(body).digest();
+}
+
 export function toInit(
   { bodyKey, cards, sandbox, claimsMax }: InitParts,
   partner: Partner,
@@ -42,9 +48,7 @@ export function toInit(
     leaseId,
     command: request.command,
     reqId,
-    bodyHash: createHmac("sha256", bodyKey)
-      .update(canonicalJson({ ...request, reqId }))
-      .digest(),
+    bodyHash: bodyHashOf(bodyKey, request),
     originalId: original?.id ?? null,
     chainId,
     tid,

@@ -13,7 +13,7 @@ import { requestProblems } from "../commands/requests/check.ts";
 import type { CommandRequest } from "../commands/requests/request.ts";
 import { exemptDevice } from "../commands/requests/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
-import { type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
+import { isUuid, type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import { registeredUrl } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
 import { callbackUrlProblem } from "../partners/settings/callback-rules.ts";
@@ -21,7 +21,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { CommandSlots } from "./command-slots.ts";
 import { resultOf } from "./completer.ts";
 import type { TerminalAcquirers } from "./exchange/terminal-acquirers.ts";
-import { type InitParts, refusedBy, toInit, toTransaction } from "./init.ts";
+import { bodyHashOf, type InitParts, refusedBy, toInit, toTransaction } from "./init.ts";
 import { type MessageOf, type Procedure, procedureFor } from "./procedure.ts";
 import { InDoubt, type InDoubtParts } from "./reversals/in-doubt.ts";
 import { PartnerReversals, type PartnerReversalsParts } from "./reversals/partner-reversals.ts";
@@ -114,10 +114,9 @@ export class Ledger {
    * if the state forbids the command; 503 `unavailable` only before anything was accepted.
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
-    await this.#requireValid(partner, request);
-    if (this.#parts.acquirers.names().length === 0 && !(await this.#isRepeated(partner, request))) {
-      throw new ServiceError("no_acquirer");
-    }
+    await this.#requireValid(partner, request).catch(async (refusal: unknown) => {
+      if (!(await this.#isRepeated(partner, request))) throw refusal;
+    });
     const leaseId = this.#parts.lease.current();
     const releaseSlot =
       leaseId === undefined || this.#stopping.signal.aborted ? undefined : this.#slots.acquire(partner.id);
@@ -203,9 +202,13 @@ export class Ledger {
     return new ServiceError(why.code, undefined, { retryAfterS: 5 });
   }
 
-  /** It has begun under this reqId before: it is answered with its result, whatever has changed since. */
-  async #isRepeated({ id }: Partner, { reqId }: CommandRequest): Promise<boolean> {
-    return (await this.findByReqId(id, reqId.toLowerCase())) !== undefined;
+  /**
+   * The same has begun before: it is answered with its result, whatever has changed since of settings, devices,
+   * terminals and acquirers.
+   */
+  async #isRepeated({ id }: Partner, request: CommandRequest): Promise<boolean> {
+    if (!isUuid(request.reqId)) return false;
+    return this.#parts.transactions.hasBegun(id, request.reqId, bodyHashOf(this.#parts.bodyKey, request));
   }
 
   /** Why the acquirer of the terminal cannot take the token of a card; undefined when it can. */
@@ -254,10 +257,7 @@ export class Ledger {
       if (problem) problems.push(problem);
     }
     const tokenProblem = await this.#tokenProblem(partner.id, request);
-    // Its terminal may have got an acquirer since that knows no such token.
-    if (tokenProblem !== undefined && (problems.length > 0 || !(await this.#isRepeated(partner, request)))) {
-      problems.push(tokenProblem);
-    }
+    if (tokenProblem !== undefined) problems.push(tokenProblem);
     const [first, ...others] = problems;
     if (first) throw badFields([first, ...others]);
     if (request.command === "REFUND" && settings.refunds === "off") throw new ServiceError("refunds_off");
@@ -268,6 +268,7 @@ export class Ledger {
     ) {
       throw new ServiceError("no_callback_url");
     }
+    if (this.#parts.acquirers.names().length === 0) throw new ServiceError("no_acquirer");
   }
 
   /**

@@ -172,8 +172,13 @@ describe("a Refund", () => {
     const sale = await settledSale("tok_approve", plain);
     await expect(instance.run(plain, till.refund(sale))).rejects.toMatchObject({ status: 409, code: "refunds_off" });
     const silent = { ...plain, settings: { ...plain.settings, refunds: "silent" as const, callBackUrl: null } };
-    const refund = await instance.ended(silent, till.refund(sale));
+    const request = till.refund(sale);
+    const refund = await instance.ended(silent, request);
     expect(refund).toMatchObject({ state: "SUCCESS", notification: null });
     expect(await bench.ipnsOf(refund.id)).toEqual([]);
+    // Its answer was lost, and Refunds are off by now: the money went back all the same.
+    expect(await instance.run(plain, request)).toMatchObject({ transaction: { id: refund.id } });
+    const other = { ...request, amount: "1" };
+    await expect(instance.run(plain, other)).rejects.toMatchObject({ code: "refunds_off" });
   });
 });

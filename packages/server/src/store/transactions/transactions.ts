@@ -81,6 +81,10 @@ const findByReqId = prepared<TransactionRow>(`
   (${selectTransaction} WHERE t.partner_id = $1 AND t.req_id = $2 AND t.origin = 'switch' ORDER BY t.id DESC LIMIT 1)
   LIMIT 1`);
 
+const hasBegun = prepared(`
+  SELECT FROM transactions t
+  WHERE (t.partner_id = $1) IS TRUE AND t.req_id = $2 AND t.origin = 'command' AND t.body_hash = $3`);
+
 // Before the message leaves. Zero rows: it must not leave any more.
 const redirect = prepared(`
   UPDATE transactions SET site = $4 WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3`);
@@ -161,6 +165,10 @@ export class PostgresTransactions implements TransactionStore {
   async findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined> {
     const row = await findByReqId.first(this.#homes.of(partnerId).pool, [partnerId, reqId.toLowerCase()]);
     return row && toTransaction(row);
+  }
+
+  async hasBegun(partnerId: PartnerId, reqId: string, bodyHash: Buffer): Promise<boolean> {
+    return (await hasBegun.run(this.#homes.of(partnerId).pool, [partnerId, reqId.toLowerCase(), bodyHash])) === 1;
   }
 
   async chain(transaction: Transaction): Promise<readonly Transaction[]> {
