@@ -35,15 +35,13 @@ export async function packPackages(
   }
   await emit(root, packages, staged);
   mkdirSync(destination, { recursive: true });
-  const packed: Packed[] = [];
-  for (const one of packages) {
-    const args = ["pack", "--json", "--offline", "--ignore-scripts", "--pack-destination", destination];
-    await promisify(execFile)("npm", args, { cwd: staged(one) });
+  // All by one process of npm, whose start takes as long as most packages.
+  const args = ["pack", "--silent", "--offline", "--ignore-scripts", "--pack-destination", destination];
+  await promisify(execFile)("npm", [...args, ...packages.map(staged)], { cwd: staging });
+  return packages.map((one) => {
     const { name, version } = one.manifest;
-    const tarball = join(destination, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`);
-    packed.push({ package: one, tarball });
-  }
-  return packed;
+    return { package: one, tarball: join(destination, `${name.replace("@", "").replace("/", "-")}-${version}.tgz`) };
+  });
 }
 
 /** Its package.json without the condition that only this repository uses: a package holds no sources. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Node } from "typescript/unstable/ast";
 import { API } from "typescript/unstable/sync";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { packGo } from "../../scripts/build/clients.ts";
 import { entryPaths, listPackages, type Package } from "../../scripts/build/packages.ts";
 import { requireOneVersion } from "../../scripts/pack.ts";
 import { needs, pathOf } from "../support/programs.ts";
@@ -61,6 +62,20 @@ test("ships the licences of the code of others that is in the pages", () => {
   expect(guides.match(/Permission is hereby granted/g)?.length).toBeGreaterThanOrEqual(titles.length);
   // What the reference's script brings says so in its own notices.
   expect(guides).toMatch(/tabbable.*\n.*@license MIT/);
+});
+
+test("clients in other languages are packed by what this machine has, and the others are named", () => {
+  const lines = readFileSync(join(directory, "output"), "utf8").trimEnd().split("\n");
+  expect(lines.slice(packages.length + 1)).toEqual([
+    "clients/python is left out: it needs Python with pip",
+    "clients/php is left out: it needs PHP with zip, and Composer",
+    "clients/java is left out: it needs Maven with a JDK 17 or newer",
+  ]);
+  const [program, ...args] = packGo(join(repository, "clients/go"), directory);
+  expect([program, readFileSync(join(directory, "programs/go-arguments"), "utf8")]).toEqual([
+    "go",
+    `version\n${args.join(" ")}\n`,
+  ]);
 });
 
 test("are of one version, and each names that version of the others", () => {
@@ -158,10 +173,14 @@ describe.each(nodes)("on Node $version", (node) => {
     const expected = Object.fromEntries(entries.map((entry) => [entry, all[entry]]));
     for (const names of Object.values(expected)) expect(names?.length).toBeGreaterThan(0);
 
-    writeFileSync(join(project, "names.mjs"), printNames(entries, "await import"));
-    writeFileSync(join(project, "names.cjs"), printNames(entries, "require"));
-    for (const file of ["names.mjs", "names.cjs"])
-      expect(JSON.parse((await run(node.path, [file], { cwd: project })).stdout), file).toEqual(expected);
+    // `require` is first: it takes less than `import`, which would have loaded everything before.
+    const script = `import { createRequire } from "node:module";
+const require = createRequire(import.meta.url);
+${printNames(entries, "require")}${printNames(entries, "await import")}`;
+    writeFileSync(join(project, "names.mjs"), script);
+    const { stdout } = await run(node.path, ["names.mjs"], { cwd: project });
+    const names = stdout.trimEnd().split("\n");
+    expect(names.map((line) => JSON.parse(line))).toEqual([expected, expected]);
   });
 
   test.each([
@@ -201,9 +220,11 @@ function entriesOf({ manifest }: Package): string[] {
 /** A program that prints the names of each entry. All in one process: most of each is its start. */
 function printNames(entries: readonly string[], load: "await import" | "require"): string {
   const names = `[entry, Object.keys(${load}(entry)).sort()]`;
-  return `const all = [];
+  return `{
+const all = [];
 for (const entry of ${JSON.stringify(entries)}) all.push(${names});
-process.stdout.write(JSON.stringify(Object.fromEntries(all)));
+console.log(JSON.stringify(Object.fromEntries(all)));
+}
 `;
 }
 

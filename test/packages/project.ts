@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { parseSync } from "rolldown/utils";
 import { inject } from "vitest";
@@ -35,9 +35,10 @@ export async function packAll(): Promise<{ readonly directory: string; readonly 
     if (existsSync(list)) return;
     const { stdout } = await run(process.execPath, ["scripts/pack.ts", directory], {
       cwd: repository,
-      env: { ...process.env, INIT_CWD: repository },
+      env: { ...process.env, INIT_CWD: repository, PATH: packers(directory) },
     });
-    const tarballs = stdout.trim().split("\n");
+    writeFileSync(join(directory, "output"), stdout);
+    const tarballs = stdout.split("\n");
     const packed = listPackages(repository).map((one, at) => ({
       package: one,
       tarball: join(repository, tarballs[at] ?? ""),
@@ -46,6 +47,19 @@ export async function packAll(): Promise<{ readonly directory: string; readonly 
     writeFileSync(list, JSON.stringify(await Promise.all(packed.map(withFiles))));
   });
   return { directory, packed: JSON.parse(readFileSync(list, "utf8")) as Packed[] };
+}
+
+/**
+ * A PATH with what packs our packages, and a Go that notes its arguments: test/languages packs those of other languages.
+ */
+function packers(directory: string): string {
+  const folder = join(directory, "programs");
+  mkdirSync(folder, { recursive: true });
+  const paths = (process.env["PATH"] ?? "").split(delimiter).map((path) => join(path, "npm"));
+  symlinkSync(process.execPath, join(folder, "node"));
+  symlinkSync(paths.find((path) => existsSync(path)) ?? "npm", join(folder, "npm"));
+  writeFileSync(join(folder, "go"), `#!/bin/sh\necho "$@" >> "${folder}/go-arguments"\n`, { mode: 0o755 });
+  return folder;
 }
 
 async function unpack(tarball: string, folder: string): Promise<void> {
