@@ -42,13 +42,12 @@ const startMs = 60_000;
 const builtPages = join(import.meta.dirname, "../../packages/console/dist/index.html");
 
 /** A sandbox in a separate process, and a headless browser. */
-export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<ConsoleBench> {
+export async function startConsole(): Promise<ConsoleBench> {
   const home = await mkdtemp(join(tmpdir(), "paybell-console-"));
   await chmod(home, 0o711);
   const sandbox: SpokenProcess = spawnPaybell(["sandbox"], {
     PAYBELL_HOME: home,
     PAYBELL_PORT: String(await freePort()),
-    ...env,
   });
   await sandbox.said((line) => line.match(/ready in/));
   const credentials = JSON.parse(await readFile(join(home, "sandbox.json"), "utf8")) as Record<string, string>;
@@ -74,9 +73,14 @@ export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<Console
   };
 }
 
+interface ConsoleOfFile {
+  readonly service: WholeService;
+  readonly browser: ConsoleBrowser;
+}
+
 /** A service, and a browser at its console, for the tests of a file. */
-export async function consoleOfFile(): Promise<{ readonly service: WholeService; readonly browser: ConsoleBrowser }> {
-  const service = await serviceOfFile();
+export async function consoleOfFile(env: NodeJS.ProcessEnv = {}): Promise<ConsoleOfFile> {
+  const service = await serviceOfFile({ env });
   const browser = await openBrowser(service.baseUrl);
   afterAll(() => browser.close());
   return { service, browser };

@@ -1,8 +1,20 @@
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
-import { consoleOfFile } from "./browser.ts";
+import { afterAll, expect, test } from "vitest";
+import { oidcClientId, oidcClientSecret, startOidcProvider } from "../support/oidc-provider.ts";
+import { freePort } from "../support/ports.ts";
+import { consoleOfFile, violationsOf } from "./browser.ts";
 
-const { service, browser } = await consoleOfFile();
+const port = String(await freePort());
+const consoleUrl = `http://127.0.0.1:${port}`;
+const provider = await startOidcProvider(`${consoleUrl}/console/sign-in/callback`);
+afterAll(() => provider.close());
+const { service, browser } = await consoleOfFile({
+  PAYBELL_PORT: port,
+  PAYBELL_OIDC_ISSUER: provider.issuer,
+  PAYBELL_OIDC_CLIENT_ID: oidcClientId,
+  PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
+  PAYBELL_CONSOLE_URL: consoleUrl,
+});
 const [annas, bens] = [await tokenOf("anna"), await tokenOf("ben")];
 
 async function tokenOf(name: string): Promise<string> {
@@ -75,4 +87,28 @@ test("a page does not act for a person who signed in beside it: it shows that pe
   await page.clock.fastForward("05:01");
   await signedInAs(page, "ben").waitFor();
   expect(await name.inputValue()).toBe("");
+});
+
+test("a person signs in at the provider's site, and the page that they wanted knows them", async () => {
+  const page = await browser.open("/sign-in?page=/console/audit");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.waitForURL(`${browser.baseUrl}/console/audit`);
+  await page.getByRole("heading", { name: "Audit" }).waitFor();
+  // The sandbox would have signed in its own operator if the session's cookie had not arrived.
+  const answer = await page.context().request.get(`${browser.baseUrl}/console/session`);
+  expect(await answer.json()).toMatchObject({ kind: "operator", name: "Ada (OIDC)", role: "admin" });
+  await page.getByText("sign in", { exact: true }).first().waitFor();
+});
+
+test("the sign-in page says when a person has no role", async () => {
+  provider.person = { sub: "eve", name: "Eve", roles: [] };
+  const page = await browser.open("/sign-in");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.waitForURL(/sign-in=no_role/);
+  // The sandbox has signed in its own operator meanwhile.
+  await page.getByRole("button", { name: /Signed in as/ }).click();
+  await page.getByRole("menuitem", { name: "Sign out" }).click();
+  await page.getByText("You have no role here.").waitFor();
+  await page.getByRole("link", { name: "Sign in with your organisation" }).waitFor();
+  expect(await violationsOf(page)).toEqual([]);
 });

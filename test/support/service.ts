@@ -222,14 +222,15 @@ export interface TestServiceOptions {
   readonly acquirer?: ServiceOptions["acquirer"];
 }
 
-/** A service in this process, as `paybell serve` wires it, on a free port of 127.0.0.1. */
+/** A service in this process, as `paybell serve` wires it, on 127.0.0.1: on the port of `env`, or a free one. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<WholeService> {
   const { sandbox = true, env = {}, masterKey = randomBytes(32) } = options;
   const database = options.database ?? (await createDatabase());
   const lines: string[] = [];
   const acquirer = new SimulatedAcquirer();
+  const config = readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, PAYBELL_STOP_NOTICE_MS: "0", ...env });
   const service = await startService({
-    config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, PAYBELL_STOP_NOTICE_MS: "0", ...env }), port: 0 },
+    config: { ...config, port: Number(env["PAYBELL_PORT"] ?? 0) },
     databaseUrl: database.serviceUrl,
     masterKey: new MasterKey(masterKey),
     acquirer: options.acquirer ?? acquirer,
