@@ -6,8 +6,9 @@ import { sale } from "../support/commands.ts";
 import { type ConsoleBench, startConsole, violationsInBothSchemes, violationsOf } from "./browser.ts";
 
 let bench: ConsoleBench;
-/** For what is only looked at. */
+/** The operator's page, and the partner's: whoever needs a state of the browser opens another. */
 let looking: Page;
+let own: Page;
 let otherKey: string;
 let receiverUrl: string;
 
@@ -40,6 +41,7 @@ function tooWide(page: Page): Promise<readonly string[]> {
 beforeAll(async () => {
   bench = await startConsole();
   looking = await bench.pageOfFile();
+  own = await bench.pageOfFile({ token: bench.credentials["apiKey"] ?? "" });
   receiverUrl = bench.credentials["receiverUrl"] ?? "";
   await bench.call("POST", "/v1/commands", saleOf("order-17"));
   await bench.call(
@@ -62,14 +64,19 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
+async function look(path: string): Promise<Page> {
+  await bench.show(looking, path);
+  return looking;
+}
+
 describe("the console", () => {
   test("shows the IPN's fields and its signature to an operator, and the audit records the look", async () => {
-    const page = await bench.open("/search?q=order-17");
+    const page = await look("/search?q=order-17");
     await page.getByRole("button", { name: "Show the IPN and its signature" }).click();
     await page.getByRole("cell", { name: "411111******1007" }).waitFor();
     await page.getByRole("tab", { name: "Signature explained" }).click();
     await page.getByText("HMAC-SHA-256 over key=value").waitFor();
-    await page.goto(`${bench.baseUrl}/console/audit`);
+    await look("/audit");
     await page.getByRole("cell", { name: "read notification" }).first().waitFor();
     await page.getByLabel("Did").fill("read notification");
     await page.getByRole("button", { name: "Apply" }).click();
@@ -82,7 +89,7 @@ describe("the console", () => {
   });
 
   test("makes a Sale in the sandbox, and shows its IPN encrypted and decrypted", async () => {
-    const page = await bench.open("/try");
+    const page = await look("/try");
     await page.getByRole("textbox", { name: "Order" }).fill("tried-1");
     await page.getByRole("button", { name: "Sale", exact: true }).click();
     await page.getByText('"merchantTransId": "tried-1"').waitFor();
@@ -90,7 +97,7 @@ describe("the console", () => {
   });
 
   test("says at its field why a command of the sandbox is refused", async () => {
-    const page = await bench.open("/try");
+    const page = await look("/try");
     const amount = page.getByRole("textbox", { name: "Amount in VND" });
     await amount.fill("much");
     await page.getByRole("button", { name: "Sale", exact: true }).click();
@@ -100,19 +107,20 @@ describe("the console", () => {
   });
 
   test("makes the sandbox's receiver fail, hang, cut and reject, and the notification says so", async () => {
-    const page = await bench.open("/try");
+    const page = await look("/try");
     const modes = [
       ["Fail (503)", /it answered 503/],
       ["Cut", /connection/],
       ["Reject (401)", /it answered 401/],
     ] as const;
+    const found = await bench.newPage();
     for (const [nth, [mode, words]] of modes.entries()) {
       await page.getByText(mode, { exact: true }).click();
       await page.getByRole("radio", { name: mode }).and(page.locator(":checked")).waitFor({ state: "attached" });
       await page.getByRole("textbox", { name: "Order" }).fill(`broken-${nth}`);
       await page.getByRole("button", { name: "Sale", exact: true }).click();
-      const own = await bench.open(`/search?q=broken-${nth}`);
-      await own.getByText(words).first().waitFor();
+      await bench.show(found, `/search?q=broken-${nth}`);
+      await found.getByText(words).first().waitFor();
     }
     await page.getByText("Hang", { exact: true }).click();
     await page.getByRole("radio", { name: "Hang" }).and(page.locator(":checked")).waitFor({ state: "attached" });
@@ -125,7 +133,7 @@ describe("the console", () => {
   });
 
   test("shows a partner its own notifications alone", async () => {
-    const own = await bench.open("/notifications", { token: bench.credentials["apiKey"] ?? "" });
+    await bench.show(own, "/notifications");
     await own.getByRole("link", { name: "order-17" }).waitFor();
     const address = (await own.getByRole("link", { name: "order-17" }).getAttribute("href")) ?? "";
     const other = await bench.open("/notifications", { token: otherKey });
@@ -137,13 +145,13 @@ describe("the console", () => {
   });
 
   test("begins with who receives nothing now, and why, for the operator and for the partner", async () => {
-    const page = await bench.open("/");
+    const page = await look("/");
     const panel = page.getByRole("region", { name: "Trouble now" });
     await panel.getByRole("link", { name: /it answered 503/ }).waitFor();
     expect(await violationsOf(page)).toEqual([]);
     await panel.locator('a[href*="/partners/"]').click();
     await page.getByText(/because its server has answered 503 since/).waitFor();
-    const own = await bench.open("/", { token: bench.credentials["apiKey"] ?? "" });
+    await bench.show(own, "/");
     await own.getByText(/because your server has answered 503 since .* Next try .*; parking begins/).waitFor();
     await own.getByRole("rowheader", { name: "You" }).waitFor();
     expect(await violationsOf(own)).toEqual([]);
@@ -154,7 +162,7 @@ describe("the console", () => {
   });
 
   test("shows a partner the statement of a day, and downloads it", async () => {
-    const own = await bench.open("/?tab=statements", { token: bench.credentials["apiKey"] ?? "" });
+    await bench.show(own, "/?tab=statements");
     await own.getByRole("cell", { name: "order-17" }).waitFor();
     await own.getByText("The day is not over").waitFor();
     const downloaded = own.waitForEvent("download");
@@ -164,7 +172,7 @@ describe("the console", () => {
   });
 
   test("certifies a partner's endpoint, and shows when its certificate ends", async () => {
-    const own = await bench.open("/?tab=certify", { token: bench.credentials["apiKey"] ?? "" });
+    await bench.show(own, "/?tab=certify");
     await own.getByRole("button", { name: "Certify" }).click();
     await own.getByRole("dialog").getByRole("button", { name: "Certify" }).click();
     await own.getByText(/All \d+ cases passed/).waitFor();
@@ -193,7 +201,7 @@ describe("the console", () => {
   });
 
   test("redelivers a notification", async () => {
-    const page = await bench.open("/search?q=order-17");
+    const page = await look("/search?q=order-17");
     await page.getByRole("button", { name: "Redeliver", exact: true }).click();
     await page.getByText(/Delivered at the second attempt/).waitFor();
   });
@@ -213,7 +221,7 @@ describe("a page", () => {
     "/operators",
     "/nowhere",
   ])("%s passes axe in light and in dark", async (path) => {
-    await bench.show(looking, path);
+    await look(path);
     await looking.locator("h1").first().waitFor();
     await looking.getByLabel("Loading").first().waitFor({ state: "hidden" });
     expect(await violationsInBothSchemes(looking)).toEqual([]);
