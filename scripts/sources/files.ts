@@ -4,7 +4,7 @@ import { join } from "node:path";
 // Generated or installed folders.
 const FOLDERS_NOT_OURS = new Set(["node_modules", "dist", ".git", ".paybell", "coverage"]);
 // Named by its whole path, so that no other folder can hide.
-const PATHS_NOT_OURS = new Set(["bench/results"]);
+const PATHS_NOT_OURS = new Set(["bench/results", "docs/.vitepress/.temp"]);
 
 /** Every file and folder of the project below `root`, as paths from `root` with `/`, in a stable order. */
 export function listTree(root: string): { files: string[]; folders: string[] } {

@@ -16,6 +16,8 @@ export interface Check {
  * compiler takes 11 s of processor time, four take 19 s (measured), because each checks much of the same.
  */
 export const staticChecks: readonly Check[] = [
+  // Tests need the pages. Their build is one process after the other, which leaves a core to the other checks.
+  { name: "pages of the console and the guides", command: node, args: ["scripts/pages.js", "--if-changed"] },
   { name: "types", command: "tsc", args: ["-p", ".", "--checkers", "1"] },
   { name: "format and lint", command: "biome", args: ["ci", "--colors=off", "."] },
   { name: "types of the console", command: "tsc", args: ["-p", "packages/console", "--checkers", "1"] },
