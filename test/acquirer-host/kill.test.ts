@@ -6,7 +6,7 @@ import { type AtHost, startAtHost } from "./at-host.ts";
 import { needsHost } from "./host.ts";
 
 const needed = needsHost();
-const kills = 3;
+const kills = 2;
 const callersAtOnce = 4;
 const tokens = ["tok_approve", "tok_approve", "tok_approve", "tok_decline_51", "tok_timeout", "tok_late"];
 
