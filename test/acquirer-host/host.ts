@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { classpathOf, keptFor } from "../support/maven.ts";
 import { type Needed, needs, orSkip, pathOf } from "../support/programs.ts";
 
 /** The small switch on jPOS that plays the acquirer's host. */
@@ -22,9 +22,7 @@ export interface AcquirerHostOptions {
 }
 
 const here = import.meta.dirname;
-const target = join(here, "target");
-const classpathFile = join(target, "classpath");
-const plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath";
+const pom = join(here, "pom.xml");
 const buildTimeoutMs = 880_000;
 
 /**
@@ -35,16 +33,16 @@ const buildTimeoutMs = 880_000;
 export function needsHost(): Needed {
   const needed = needs("jdk", "maven");
   if (needed.skip) return needed;
-  mkdirSync(target, { recursive: true });
-  if (!fetched()) return orSkip(["jPOS: Maven cannot fetch it here"]);
-  compiled();
+  const jpos = classpathOf(pom);
+  if (jpos === undefined) return orSkip(["jPOS: Maven cannot fetch it here"]);
+  compiled(jpos);
   return needed;
 }
 
 /** Starts it; {@link needsHost} must have succeeded. */
 export async function startHost(options: AcquirerHostOptions = {}): Promise<AcquirerHost> {
   const { port = 0, encoding = "bcd", macKey } = options;
-  const classpath = [classes(), readFileSync(classpathFile, "utf8").trim()].join(":");
+  const classpath = [classes(), classpathOf(pom)].join(":");
   // It runs only briefly: less compilation is faster than faster code.
   const java = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m", "-cp", classpath, "Host"];
   const child = spawn(
@@ -71,23 +69,10 @@ export async function startHost(options: AcquirerHostOptions = {}): Promise<Acqu
   };
 }
 
-/** Several processes may prepare at once: each makes its own copy, and moves it into place in one step. */
-function fetched(): boolean {
-  const known = existsSync(classpathFile) ? readFileSync(classpathFile, "utf8").trim() : "";
-  if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return true;
-  const own = `${classpathFile}-${process.pid}`;
-  const maven = ["-B", "-q", "-f", join(here, "pom.xml"), plugin, `-Dmdep.outputFile=${own}`];
-  const { status } = spawnSync(pathOf("maven"), maven, { encoding: "utf8", timeout: buildTimeoutMs });
-  if (status !== 0) return false;
-  renameSync(own, classpathFile);
-  return true;
-}
-
-/** A compile error is a bug, not a reason to skip a test. */
-function compiled(): void {
+/** Once on this machine. A compile error is a bug, not a reason to skip a test. */
+function compiled(classpath: string): void {
   if (existsSync(classes())) return;
-  const own = mkdtempSync(join(target, "compiling-"));
-  const classpath = readFileSync(classpathFile, "utf8").trim();
+  const own = mkdtempSync(`${classes()}-`);
   const javac = ["-Xlint:all", "-Werror", "-d", own, "-cp", classpath, ...sources()];
   const { status, stderr } = spawnSync(pathOf("jdk"), javac, { encoding: "utf8", timeout: buildTimeoutMs });
   if (status !== 0) throw new Error(`the acquirer's host does not compile:\n${stderr}`);
@@ -103,12 +88,7 @@ function sources(): string[] {
   return readdirSync(join(here, "src")).map((name) => join(here, "src", name));
 }
 
-/** Another folder for other sources. */
-function classes(): string {
-  const hash = createHash("sha256");
-  for (const source of sources()) hash.update(readFileSync(source));
-  return join(target, `classes-${hash.digest("hex").slice(0, 16)}`);
-}
+const classes = () => keptFor(sources());
 
 /** The lines that a process writes, for one reader after another. */
 function linesOf(child: ChildProcess) {

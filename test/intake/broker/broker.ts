@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { loopbackCertificate } from "../../../packages/server/src/sandbox/credentials.ts";
+import { classpathOf } from "../../support/maven.ts";
 import { freePort } from "../../support/ports.ts";
 import { type Needed, needs, orSkip, pathOf } from "../../support/programs.ts";
 
@@ -21,11 +21,7 @@ export interface TestBroker {
 
 export const brokerUser = { name: "paybell", password: "password-of-a-test" };
 
-const here = import.meta.dirname;
-const target = join(here, "target");
-const classpathFile = join(target, "classpath");
-const plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath";
-const fetchTimeoutMs = 600_000;
+const pom = join(import.meta.dirname, "pom.xml");
 /** A short life: to compile little, and to collect garbage in one thread, is faster than to run fast. */
 const java = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx384m"];
 
@@ -37,21 +33,13 @@ const java = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-X
 export function needsBroker(): Needed {
   const needed = needs("jdk", "maven");
   if (needed.skip) return needed;
-  mkdirSync(target, { recursive: true });
-  const known = existsSync(classpathFile) ? classpath() : "";
-  if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return needed;
-  // Several may prepare at once: each makes its own, and puts it in its place in one step.
-  const own = `${classpathFile}-${process.pid}`;
-  const maven = ["-B", "-q", "-f", join(here, "pom.xml"), plugin, `-Dmdep.outputFile=${own}`];
-  const { status } = spawnSync(pathOf("maven"), maven, { encoding: "utf8", timeout: fetchTimeoutMs });
-  if (status !== 0) return orSkip(["Kafka: Maven cannot fetch it here"]);
-  renameSync(own, classpathFile);
-  return needed;
+  return classpathOf(pom) === undefined ? orSkip(["Kafka: Maven cannot fetch it here"]) : needed;
 }
 
 /** Starts it; {@link needsBroker} must have succeeded. */
 export async function startBroker(): Promise<TestBroker> {
   const runtime = join(dirname(pathOf("jdk")), "java");
+  const classpath = classpathOf(pom) ?? "";
   const folder = await mkdtemp(join(tmpdir(), "paybell-kafka-"));
   const [plain, secure, controller] = [await freePort(), await freePort(), await freePort()];
   const { ca } = await loopbackCertificate(folder);
@@ -88,11 +76,11 @@ export async function startBroker(): Promise<TestBroker> {
   const { name, password } = brokerUser;
   const scram = `SCRAM-SHA-512=[name=${name},password=${password}]`;
   const format = ["format", "-t", "AAAAAAAAQACAAAAAAAAAAQ", "-c", file, "--add-scram", scram];
-  const formatted = spawnSync(runtime, [...java, "-cp", classpath(), "kafka.tools.StorageTool", ...format], {
+  const formatted = spawnSync(runtime, [...java, "-cp", classpath, "kafka.tools.StorageTool", ...format], {
     encoding: "utf8",
   });
   if (formatted.status !== 0) throw new Error(`Kafka's folder could not be made: ${formatted.stderr}`);
-  const child = spawn(runtime, [...java, "-cp", classpath(), "kafka.Kafka", file], {
+  const child = spawn(runtime, [...java, "-cp", classpath, "kafka.Kafka", file], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   await started(child);
@@ -107,10 +95,6 @@ export async function startBroker(): Promise<TestBroker> {
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-function classpath(): string {
-  return readFileSync(classpathFile, "utf8").trim();
 }
 
 function started(child: ChildProcess): Promise<void> {
