@@ -133,7 +133,7 @@ function rowsOf(partner: PartnerId, ids: Ids): Readonly<Record<string, readonly 
     parked: [{ id: parked, chain_id: original, round: 0, attempts_made: 1, bytes: 10, reason: "timeout" }],
     endpoints: [{ id: ids.endpoint, target: tid, queue: tid, kind: "origin", state: "open", probe_at: "infinity" }],
     partner_keys: [
-      { id: ids.key, kind: "apiKey", material: `\\x${partner.replaceAll("-", "")}${ids.key.slice(-2)}`, name: tid },
+      { id: ids.key, kind: "apiKey", material: `\\x${`${partner}${ids.key}`.replaceAll("-", "")}`, name: tid },
     ],
   };
 }
