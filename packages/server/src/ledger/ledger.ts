@@ -207,8 +207,14 @@ export class Ledger {
    * terminals and acquirers.
    */
   async #isRepeated({ id }: Partner, request: CommandRequest): Promise<boolean> {
-    if (!isUuid(request.reqId)) return false;
-    return this.#parts.transactions.hasBegun(id, request.reqId, bodyHashOf(this.#parts.bodyKey, request));
+    let bodyHash: Buffer;
+    try {
+      bodyHash = bodyHashOf(this.#parts.bodyKey, request);
+    } catch {
+      // Half of a surrogate pair has no canonical form: none such begins.
+      return false;
+    }
+    return isUuid(request.reqId) && this.#parts.transactions.hasBegun(id, request.reqId, bodyHash);
   }
 
   /** Why the acquirer of the terminal cannot take the token of a card; undefined when it can. */
