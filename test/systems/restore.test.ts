@@ -52,6 +52,16 @@ async function paybell(args: readonly string[], env: Readonly<Record<string, str
   return { code, output: `${stdout}${stderr}` };
 }
 
+/** Until the test has finished. */
+async function startOwnCluster(): Promise<{ readonly folder: ClusterFolder; readonly cluster: RunningCluster }> {
+  const folder = await makeClusterFolder();
+  onTestFinished(() => folder.remove());
+  const cluster = await startCluster(folder, await initCluster(folder));
+  onTestFinished(() => cluster.crash());
+  await cluster.query("postgres", "CREATE DATABASE paybell");
+  return { folder, cluster };
+}
+
 async function takeBackup(cluster: RunningCluster, folder: ClusterFolder): Promise<string> {
   const backups = join(folder.path, "backups");
   await cluster.query("postgres", "CREATE ROLE backup LOGIN REPLICATION PASSWORD 'a-password-of-the-drill'");
@@ -69,11 +79,7 @@ test(
   "a restore to a point in time has everything up to it, and sends nothing again by itself",
   needs("postgres"),
   async () => {
-    const folder = await makeClusterFolder();
-    onTestFinished(() => folder.remove());
-    const cluster = await startCluster(folder, await initCluster(folder));
-    onTestFinished(() => cluster.crash());
-    await cluster.query("postgres", "CREATE DATABASE paybell");
+    const { folder, cluster } = await startOwnCluster();
     const before = await startTestService(onCluster(cluster));
     onTestFinished(() => before.stop());
     const partner = await before.register({ retry: [5, 5, 5, 3_600] });
@@ -150,11 +156,7 @@ test(
   "a backup that was tampered with, and an archive with a gap, are refused before anything is restored",
   needs("postgres"),
   async () => {
-    const folder = await makeClusterFolder();
-    onTestFinished(() => folder.remove());
-    const cluster = await startCluster(folder, await initCluster(folder));
-    onTestFinished(() => cluster.crash());
-    await cluster.query("postgres", "CREATE DATABASE paybell");
+    const { folder, cluster } = await startOwnCluster();
     const nothing = await paybell(["backup", join(folder.path, "backups")], { DATABASE_URL: cluster.url("paybell") });
     expect(nothing).toEqual({ code: 1, output: expect.stringContaining("there is nothing to back up") });
     const service = await startTestService(onCluster(cluster));
