@@ -148,7 +148,7 @@ export class Alerts implements EventSink {
     const { store, clock, retryS, quietS, log, onSent } = this.#parts;
     const { first, count } = group;
     const problems = await this.#sendToAll(group, targets);
-    if (problems.length > 0 && this.#stopping.signal.aborted) return store.retry(first, 0);
+    if (problems.length > 0 && this.#stopping.signal.aborted) return store.retry(first, 0, 0);
     onSent?.(group, problems.length === 0);
     if (problems.length === 0) return this.#settle(group, quietS);
     const about = { alertId: first.id, kind: first.kind, count, tries: first.tries, problems };
@@ -158,7 +158,7 @@ export class Alerts implements EventSink {
     }
     log.warn(about, "an alert was not taken; it is sent again");
     const delayS = retryS[Math.min(first.tries, retryS.length) - 1] ?? 3_600;
-    return store.retry(first, delayS);
+    return store.retry(first, delayS, problems.length < targets.length ? quietS : 0);
   }
 
   async #settle({ first }: AlertGroup, quietS: number): Promise<void> {

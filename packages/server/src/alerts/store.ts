@@ -23,6 +23,6 @@ export interface EventStore {
   claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]>;
   /** The group was sent, or given up. @param quietS how long others of its kind wait */
   settle(alert: Alert, quietS: number): Promise<void>;
-  /** The group becomes due again. */
-  retry(alert: Alert, delayS: number): Promise<void>;
+  /** The group becomes due again. @param quietS how long others of its kind wait: some channel has accepted it */
+  retry(alert: Alert, delayS: number, quietS: number): Promise<void>;
 }

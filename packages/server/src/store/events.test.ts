@@ -129,10 +129,10 @@ test("the alert due longest is claimed first, and a failure of an earlier claim 
   const [again] = await stored.claimDue(5, 40);
   expect([first, again]).toMatchObject([1, 2].map((tries) => ({ kind: "parked", tries })));
   if (first === undefined || again === undefined) throw new Error("Both were claimed.");
-  await stored.retry(first, 0);
+  await stored.retry(first, 0, 0);
   expect(await stored.claimDue(5, 40)).toMatchObject([{ kind: "endpoint_gone" }]);
   expect(await stored.claimDue(5, 40)).toEqual([]);
-  await stored.retry(again, 0);
+  await stored.retry(again, 0, 0);
   expect(await stored.claimDue(5, 40)).toMatchObject([{ kind: "parked", tries: 3 }]);
 });
 
@@ -198,7 +198,7 @@ describe("an alert", () => {
     // Remembers each delay, and waits for none.
     const retry = (alert: Alert, delayS: number) => {
       delaysS.push(delayS);
-      return stored.retry(alert, 0);
+      return stored.retry(alert, 0, 0);
     };
     const { alerts, sent } = alertsWith({ store: { ...stored, claimDue, retry } });
     alerts.start();
@@ -214,7 +214,7 @@ describe("an alert", () => {
     await store.record([event], true);
     const [alert] = await store.claimDue(1, 40);
     const startedMs = performance.now();
-    await store.retry(alert as Alert, 3_600);
+    await store.retry(alert as Alert, 3_600, 0);
     const [row] = await rows();
     expect(row).toMatchObject({ alert_tries: 1 });
     expect(row?.due_in_s).toBeLessThanOrEqual(3_600);
@@ -381,6 +381,24 @@ describe("an outage", () => {
       ["breaker_open", 150],
     ]);
     expect(told[2]?.others).toHaveLength(100);
+  });
+
+  test("that only some targets accept is quiet for all of them: it is not sent to those one by one", async () => {
+    const taken: number[] = [];
+    const good: AlertChannel = {
+      name: "good",
+      send: async ({ count }) => void taken.push(count),
+      close: () => Promise.resolve(),
+    };
+    const bad: AlertChannel = { name: "bad", send: async () => "status 404", close: () => Promise.resolve() };
+    const { alerts, sent } = alertsWith({ targets: async () => [good, bad], quietS: 3_600, retryS: [3_600] });
+    alerts.start();
+    await alerts.record(opened(0));
+    expect(await sent()).toBe(false);
+    await dueIn((dueInS) => (dueInS ?? 0) > 3_500);
+    for (let nth = 1; nth <= 3; nth += 1) await alerts.record(opened(nth));
+    expect((await rows()).slice(1).map(({ due_in_s: dueInS }) => (dueInS ?? 0) > 3_000)).toEqual([true, true, true]);
+    expect(taken).toEqual([1]);
   });
 
   test("that one target did not accept is sent again to that target only, with nothing added", async () => {

@@ -137,8 +137,9 @@ export function postgresEvents(homes: Homes): EventStore {
       await settle.run(pool, [groupId]);
     },
 
-    async retry({ groupId, partnerId, tries }, delayS) {
+    async retry({ groupId, kind, partnerId, tries }, delayS, quietS) {
       const { pool } = homes.of(partnerId ?? serviceId);
+      if (quietS > 0) await beQuiet.run(pool, [kind, await timeIn(pool, quietS)]);
       await retry.run(pool, [groupId, tries, delayS]);
     },
   };
