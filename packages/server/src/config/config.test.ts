@@ -93,6 +93,7 @@ describe("readConfig", () => {
     ["PAYBELL_OPERATOR_TOKEN", "hunter2"],
     ["PAYBELL_ALERT_SECRET", "hunter2"],
     ["PAYBELL_ALERT_URL", "ftp://hunter2"],
+    ["PAYBELL_ALERT_MAIL_URL", "smtp://ops:100%hunter2@mail.example"],
   ])("the refused value of the secret %s is not shown", (name, value) => {
     const [problem = ""] = problemsOf({ [name]: value });
     expect(problem).toMatch(new RegExp(`^${name} must be .*, found something else$`));

@@ -52,7 +52,6 @@ function url(...protocols: readonly string[]): Kind<string> {
 }
 
 export const httpUrl = url("https:", "http:");
-export const mailUrl = url("smtp:", "smtps:");
 
 const plainPostgresUrl = url("postgres:", "postgresql:");
 
@@ -75,13 +74,20 @@ export const feedUrl = kind(
   "file:///path, syslog://host:port or syslogs://host:port",
 );
 
-export const proxyUrl = kind(
-  url("http:", "https:").refine((value) => {
-    const { username, password } = new URL(value);
-    return isPercentEncoded(username + password);
-  }),
-  "a URL that begins with http:// or https://, its user and password percent-encoded",
-);
+/** Its user and password are decoded when it is used. */
+function urlWithPassword(...protocols: readonly string[]): Kind<string> {
+  const of = url(...protocols);
+  return kind(
+    of.refine((value) => {
+      const { username, password } = new URL(value);
+      return isPercentEncoded(username + password);
+    }),
+    `${descriptionOf(of).description}, its user and password percent-encoded`,
+  );
+}
+
+export const mailUrl = urlWithPassword("smtp:", "smtps:");
+export const proxyUrl = urlWithPassword("http:", "https:");
 
 function isPercentEncoded(value: string): boolean {
   try {
