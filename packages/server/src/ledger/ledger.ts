@@ -114,9 +114,13 @@ export class Ledger {
    * if the state forbids the command; 503 `unavailable` only before anything was accepted.
    */
   async run(partner: Partner, request: CommandRequest, options: { respondAsync: boolean }): Promise<CommandAnswer> {
-    await this.#requireValid(partner, request).catch(async (refusal: unknown) => {
-      if (!(await this.#isRepeated(partner, request))) throw refusal;
-    });
+    try {
+      await this.#requireValid(partner, request);
+    } catch (refusal) {
+      const id = await this.#findBegun(partner, request);
+      if (id === undefined) throw refusal;
+      return await this.#repeat(partner, { sameBody: true, id }, options.respondAsync);
+    }
     const leaseId = this.#parts.lease.current();
     const releaseSlot =
       leaseId === undefined || this.#stopping.signal.aborted ? undefined : this.#slots.acquire(partner.id);
@@ -196,7 +200,7 @@ export class Ledger {
     const isUnknown = tid !== "" && !acquirers.has(acquirer);
     const why = request.command === "REVERSAL" || isUnknown ? undefined : await acquirers.of(acquirer).away?.();
     if (why === undefined && !isUnknown) return undefined;
-    if (await this.#isRepeated(partner, request)) return undefined;
+    if ((await this.#findBegun(partner, request)) !== undefined) return undefined;
     if (why === undefined) return new ServiceError("no_acquirer");
     log.warn({ code: why.code, detail: why.detail }, "the acquirer of a command is away");
     return new ServiceError(why.code, undefined, { retryAfterS: 5 });
@@ -206,15 +210,15 @@ export class Ledger {
    * The same has begun before: it is answered with its result, whatever has changed since of settings, devices,
    * terminals and acquirers.
    */
-  async #isRepeated({ id }: Partner, request: CommandRequest): Promise<boolean> {
+  async #findBegun({ id }: Partner, request: CommandRequest): Promise<TransactionId | undefined> {
     let bodyHash: Buffer;
     try {
       bodyHash = bodyHashOf(this.#parts.bodyKey, request);
     } catch {
       // Half of a surrogate pair has no canonical form: none such begins.
-      return false;
+      return undefined;
     }
-    return isUuid(request.reqId) && this.#parts.transactions.hasBegun(id, request.reqId, bodyHash);
+    return isUuid(request.reqId) ? this.#parts.transactions.findBegun(id, request.reqId, bodyHash) : undefined;
   }
 
   /** Why the acquirer of the terminal cannot take the token of a card; undefined when it can. */
@@ -323,7 +327,7 @@ export class Ledger {
     );
   }
 
-  /** The transaction once it has ended, whichever instance ends it; undefined if it does not end in time. */
+  /** The transaction once it has ended, whichever instance ends it; undefined if it does not end in time, or is undone. */
   async #awaitEnd(
     partnerId: PartnerId,
     id: TransactionId,
@@ -333,7 +337,7 @@ export class Ledger {
     const deadlineMs = this.#parts.clock.monotonicMs() + timeoutMs;
     for (let waitMs = pollMinMs; ; waitMs = Math.min(waitMs * 2, pollMaxMs)) {
       const transaction = await this.#parts.transactions.find(partnerId, id);
-      if (transaction !== undefined && transaction.state !== "INIT") return transaction;
+      if (transaction?.state !== "INIT") return transaction;
       if (isOver() || this.#parts.clock.monotonicMs() >= deadlineMs) return undefined;
       await new Promise((resolve) => setTimeout(resolve, waitMs));
     }

@@ -180,5 +180,11 @@ describe("a Refund", () => {
     expect(await instance.run(plain, request)).toMatchObject({ transaction: { id: refund.id } });
     const other = { ...request, amount: "1" };
     await expect(instance.run(plain, other)).rejects.toMatchObject({ code: "refunds_off" });
+    const found = instance.life.holdsAnswerOf("findBegun");
+    const again = instance.run(plain, request);
+    await found.reached;
+    await bench.query("DELETE FROM transactions WHERE id = $1", [refund.id]);
+    found.release();
+    await expect(again, "nothing begins that is off").rejects.toMatchObject({ code: "unavailable" });
   });
 });

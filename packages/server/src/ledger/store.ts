@@ -58,8 +58,8 @@ export interface TransactionStore {
    * is asked. Concurrent calls share one commit.
    */
   begin(init: Init): Promise<Begun>;
-  /** Whether a command has begun under this reqId with this body. */
-  hasBegun(partnerId: PartnerId, reqId: string, bodyHash: Buffer): Promise<boolean>;
+  /** The command that has begun under this reqId with this body. */
+  findBegun(partnerId: PartnerId, reqId: string, bodyHash: Buffer): Promise<TransactionId | undefined>;
   find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined>;
   findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined>;
   /** The transactions of the same chain, in order. */

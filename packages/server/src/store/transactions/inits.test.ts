@@ -146,6 +146,25 @@ test("a command whose COMMIT happened without an answer has begun, and is no rep
   });
 });
 
+test("a command whose first request began before its terminal got another acquirer is a repeat", async () => {
+  const tid = newTid();
+  await first.begin(sampleInit(partnerId, leaseId, { tid }));
+  const [began, again] = [sampleInit(partnerId, leaseId, { tid }), sampleInit(partnerId, leaseId, { tid })];
+  const other = await connections.pool.connect();
+  await other.query("BEGIN");
+  await other.query("UPDATE terminals SET acquirer = 'bank' WHERE tid = $1", [tid]);
+  const begun = second.begin({ ...again, reqId: began.reqId, bodyHash: began.bodyHash });
+  await lockWaits(connections.pool);
+  await other.query(
+    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, chain_id, tid, facts, lease_id)
+     VALUES ($1, $2, 'command', 'SALE', 'INIT', $3, $4, $2, $5, '{}', $6)`,
+    [partnerId, began.id, began.reqId, began.bodyHash, tid, leaseId],
+  );
+  await other.query("COMMIT");
+  other.release();
+  expect(await begun).toEqual({ outcome: "repeated", sameBody: true, id: began.id });
+});
+
 test("a command that cannot be looked up leaves no transaction open to the next one", async () => {
   await expect(second.begin(sampleInit(partnerId, leaseId, { reqId: "\0" }))).rejects.toThrow();
   const next = sampleInit(partnerId, leaseId, { tid: newTid() });

@@ -216,7 +216,7 @@ async function beginFresh(
       ? ({ outcome: "rerouted" } as const)
       : forbiddenBy(init, terminal, original, known.has(terminalOf(init)) ? undefined : claimed);
     if (forbidden !== undefined) {
-      if (forbidden.outcome === "refused") refused.push(init);
+      refused.push(init);
       results.set(keyOf(init), forbidden);
     } else {
       allowed.push(init);
@@ -225,8 +225,8 @@ async function beginFresh(
       if (init.tid !== "") terminals.set(terminalOf(init), changedBy(init, terminal));
     }
   }
-  // The refusal may be caused by its own first request, which another instance began while this one waited for the
-  // locks.
+  // Its own first request, which another instance began while this one waited for the locks, may be the cause, or have
+  // gone to the acquirer that the terminal had before.
   if (refused.length > 0) {
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }

@@ -81,8 +81,8 @@ const findByReqId = prepared<TransactionRow>(`
   (${selectTransaction} WHERE t.partner_id = $1 AND t.req_id = $2 AND t.origin = 'switch' ORDER BY t.id DESC LIMIT 1)
   LIMIT 1`);
 
-const hasBegun = prepared(`
-  SELECT FROM transactions t
+const findBegun = prepared<{ id: TransactionId }>(`
+  SELECT t.id FROM transactions t
   WHERE (t.partner_id = $1) IS TRUE AND t.req_id = $2 AND t.origin = 'command' AND t.body_hash = $3`);
 
 // Before the message leaves. Zero rows: it must not leave any more.
@@ -167,8 +167,9 @@ export class PostgresTransactions implements TransactionStore {
     return row && toTransaction(row);
   }
 
-  async hasBegun(partnerId: PartnerId, reqId: string, bodyHash: Buffer): Promise<boolean> {
-    return (await hasBegun.run(this.#homes.of(partnerId).pool, [partnerId, reqId.toLowerCase(), bodyHash])) === 1;
+  async findBegun(partnerId: PartnerId, reqId: string, bodyHash: Buffer): Promise<TransactionId | undefined> {
+    const values = [partnerId, reqId.toLowerCase(), bodyHash];
+    return (await findBegun.first(this.#homes.of(partnerId).pool, values))?.id;
   }
 
   async chain(transaction: Transaction): Promise<readonly Transaction[]> {
