@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { webhookKey } from "@paybell/contract";
 import { z } from "zod";
 
@@ -68,7 +69,7 @@ export const feedUrl = kind(
   z.string().refine((value) => {
     if (!URL.canParse(value)) return false;
     const { protocol, host, pathname } = new URL(value);
-    const isFile = protocol === "file:" && host === "" && pathname !== "/";
+    const isFile = protocol === "file:" && host === "" && pathname !== "/" && canRead(() => fileURLToPath(value));
     return isFile || (["syslog:", "syslogs:"].includes(protocol) && host !== "");
   }),
   "file:///path, syslog://host:port or syslogs://host:port",
@@ -90,8 +91,12 @@ export const mailUrl = urlWithPassword("smtp:", "smtps:");
 export const proxyUrl = urlWithPassword("http:", "https:");
 
 function isPercentEncoded(value: string): boolean {
+  return canRead(() => decodeURIComponent(value));
+}
+
+function canRead(read: () => unknown): boolean {
   try {
-    decodeURIComponent(value);
+    read();
     return true;
   } catch {
     return false;
@@ -199,14 +204,7 @@ function periodOf(value: string): number {
 }
 
 export const webhookSecret = kind(
-  z.string().refine((value) => {
-    try {
-      webhookKey(value);
-      return true;
-    } catch {
-      return false;
-    }
-  }),
+  z.string().refine((value) => canRead(() => webhookKey(value))),
   "whsec_ and the base64 of 32 bytes",
 );
 
