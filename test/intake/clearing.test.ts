@@ -6,7 +6,7 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
 import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
-import { lockWaits } from "../support/locks.ts";
+import { gateAt } from "../support/locks.ts";
 import { eventually } from "../support/service.ts";
 
 const lines = 5_000;
@@ -43,30 +43,6 @@ async function register(instance: Instance): Promise<void> {
   expect(status, text).toBeLessThan(300);
 }
 
-/**
- * Whoever inserts this row waits.
- *
- * @returns kills the instance once it does: what it did before is durable, and this row is not
- */
-async function gateAt(table: string, row: string): Promise<(instance: Instance) => Promise<void>> {
-  const gate = await pool.connect();
-  await gate.query(
-    `SELECT pg_advisory_lock(1);
-     CREATE OR REPLACE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
-       'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END';
-     CREATE TRIGGER gate BEFORE INSERT ON ${table} FOR EACH ROW WHEN (${row}) EXECUTE FUNCTION wait_at_gate()`,
-  );
-  return async (instance) => {
-    await lockWaits(pool);
-    instance.signal("SIGKILL");
-    await instance.exited;
-    const waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    await gate.query(`SELECT pg_terminate_backend(pid, 60000) FROM (${waiting}) AS w`);
-    await gate.query(`SELECT pg_advisory_unlock(1); DROP TRIGGER gate ON ${table}`);
-    gate.release(true);
-  };
-}
-
 test("a clearing file is taken once, when two processes are killed while they read and match it", async () => {
   const { host, callsLoopback } = partnerHost();
   const masterKey = randomBytes(32);
@@ -87,14 +63,14 @@ test("a clearing file is taken once, when two processes are killed while they re
   const line = (at: number) => `${refIds.get(at) ?? `NONE${at}`},1000,${today}`;
   const text = ["RRN,AMOUNT,DATE", ...Array.from({ length: lines }, (_, nth) => line(nth + 2)), ""].join("\n");
 
-  const killReading = await gateAt("clearing_chunks", "NEW.chunk_no = 2");
+  const killReading = await gateAt(pool, "clearing_chunks", "NEW.chunk_no = 2");
   await writeFile(join(folder, acquirer, "day.csv.part"), text);
   await rename(join(folder, acquirer, "day.csv.part"), join(folder, acquirer, "day.csv"));
   await killReading(reader);
   expect(await queryHomes(database, "SELECT FROM clearing_files")).toEqual([]);
   expect(await queryHomes(database, "SELECT FROM clearing_chunks")).toHaveLength(2);
 
-  const killMatching = await gateAt("clearing_matches", "NEW.line_no = 2500");
+  const killMatching = await gateAt(pool, "clearing_matches", "NEW.line_no = 2500");
   await killMatching(await start());
   const [halfway] = await queryHomes(database, "SELECT state, next_chunk, matched FROM clearing_files");
   expect(halfway).toEqual({ state: "matching", next_chunk: 4, matched: 1 });

@@ -2,10 +2,12 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Pool } from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { reportedSale } from "../support/commands.ts";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
 import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
+import { gateAt } from "../support/locks.ts";
 import { eventually, startTestService } from "../support/service.ts";
 import { countTransactions } from "./transactions.ts";
 
@@ -65,11 +67,13 @@ describe("completions in files", () => {
     const [first] = instances;
     const partner = await (first as Instance).register({}, { host });
     const items = Array.from({ length: lines }, (_, at) => reportedSale(partner.id, { externalId: `s-${at}` }));
+    const pool = new Pool({ connectionString: database.url, max: 2 });
+    const kill = await gateAt(pool, "transactions", "NEW.external_id = 's-6000'");
     await put("a.jsonl", items);
     const progress = join(folder, "reading", "a.jsonl.progress.json");
     await eventually("the first lines to be durable", () => readFile(progress, "utf8").catch(() => undefined));
-    first?.signal("SIGKILL");
-    await first?.exited;
+    await kill(first as Instance);
+    await pool.end();
     expect((await countTransactions(database)).rows).toBeLessThan(lines);
 
     instances = [await start(), await start()];

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { expect } from "vitest";
+import type { SpokenProcess } from "./instance.ts";
 
 /** Resolves once so many sessions of the database wait for a lock. */
 export async function lockWaits(pool: Pick<Pool, "query">, count = 1): Promise<void> {
@@ -45,4 +46,33 @@ export async function loseDeadlock<Result>(
     gate.release(true);
     other.release(true);
   }
+}
+
+/**
+ * The session that inserts this row waits.
+ *
+ * @param row a condition on NEW
+ * @returns kills the instance once it does: what it did before is durable, and this row is not
+ */
+export async function gateAt(
+  pool: Pool,
+  table: string,
+  row: string,
+): Promise<(instance: SpokenProcess) => Promise<void>> {
+  const gate = await pool.connect();
+  await gate.query(
+    `SELECT pg_advisory_lock(1);
+     CREATE OR REPLACE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
+       'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END';
+     CREATE TRIGGER gate BEFORE INSERT ON ${table} FOR EACH ROW WHEN (${row}) EXECUTE FUNCTION wait_at_gate()`,
+  );
+  return async (instance) => {
+    await lockWaits(pool);
+    instance.signal("SIGKILL");
+    await instance.exited;
+    const waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    await gate.query(`SELECT pg_terminate_backend(pid, 60000) FROM (${waiting}) AS w`);
+    await gate.query(`SELECT pg_advisory_unlock(1); DROP TRIGGER gate ON ${table}`);
+    gate.release(true);
+  };
 }

@@ -7,6 +7,7 @@ import { type InstanceRole, type Service, type ServiceOptions, startService } fr
 import { readConfig } from "../../packages/server/src/config/config.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
 import type { PartnerInput } from "../../packages/server/src/partners/settings/settings.ts";
+import { failureKindOf } from "../../packages/server/src/store/database/transaction.ts";
 import { createLog } from "../../packages/server/src/telemetry/log.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "./database.ts";
 import { callbackCa, type PartnerServer, startPartnerServer } from "./receiver.ts";
@@ -168,17 +169,19 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
   };
 }
 
+const ofBusyMachine = new Set<unknown>(["request_timeout", "unavailable"]);
 /** About as many as a test has time for. */
 const triesMax = 100;
 
 /**
  * A machine that pauses for seconds leaves its instance without a lease until the next beat, and with writes whose time
- * is over. What it refuses as unavailable was not accepted, and a caller repeats it. Tests of such refusals use `call`.
+ * is over. What it refuses as unavailable or as late was not accepted, and a caller repeats it. Tests of such refusals
+ * use `call`.
  */
 async function untilAccepted(send: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
   for (let tries = 1; ; tries += 1) {
     const answer = await send();
-    if (answer.body["code"] !== "unavailable" || tries === triesMax) return answer;
+    if (!ofBusyMachine.has(answer.body["code"]) || tries === triesMax) return answer;
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
@@ -220,6 +223,22 @@ export interface TestServiceOptions {
   readonly role?: InstanceRole;
   /** Default: the simulator. */
   readonly acquirer?: ServiceOptions["acquirer"];
+  /** In addition to that of the test partners. */
+  readonly callbackCas?: readonly string[];
+}
+
+/**
+ * Started again, as production's supervisor does, while no connection opens: on a machine with other work this process
+ * can stand still for as long as one may take.
+ */
+async function startDespitePauses(options: ServiceOptions): Promise<Service> {
+  for (;;) {
+    try {
+      return await startService(options);
+    } catch (error) {
+      if (failureKindOf(error) !== "connection") throw error;
+    }
+  }
 }
 
 /** A service in this process, as `paybell serve` wires it, on 127.0.0.1: on the port of `env`, or a free one. */
@@ -229,7 +248,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const lines: string[] = [];
   const acquirer = new SimulatedAcquirer();
   const config = readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, PAYBELL_STOP_NOTICE_MS: "0", ...env });
-  const service = await startService({
+  const service = await startDespitePauses({
     config: { ...config, port: Number(env["PAYBELL_PORT"] ?? 0) },
     databaseUrl: database.serviceUrl,
     masterKey: new MasterKey(masterKey),
@@ -244,7 +263,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     }),
     sandbox,
     hosts: ["127.0.0.1"],
-    callbackCas: [await callbackCa()],
+    callbackCas: [await callbackCa(), ...(options.callbackCas ?? [])],
   });
   const [baseUrl = ""] = await service.listen();
   const client = serviceClient(baseUrl);
