@@ -156,6 +156,19 @@ describe("a repetition", () => {
     expect(seen).toHaveLength(3);
   });
 
+  it.each([
+    ["no answer", vanish, "no_answer"],
+    ["a proxy's", json(502, {}, { "retry-after": "0" }), "not_paybell"],
+  ])("that is refused after %s ends with that: the card may be charged", async (_, unclear, code) => {
+    answers = [unclear, problem(503, "unavailable", { "retry-after": "0" })];
+    expect(await failure(paybell({ retriesMax: 2 }).runCommand(sale))).toMatchObject({ code });
+    expect(seen).toHaveLength(3);
+    answers = [unclear, problem(429, "too_many_requests", { "retry-after": "31" })];
+    expect(await failure(paybell().runCommand(sale))).toMatchObject({ code });
+    answers = [unclear, problem(409, "terminal_taken")];
+    expect(await failure(paybell().runCommand(sale)), "it was looked for").toMatchObject({ code: "terminal_taken" });
+  });
+
   it.each(["31", new Date(Date.now() + 60_000).toUTCString()])("does not wait for Retry-After: %s", async (header) => {
     answers = [problem(429, "unavailable", { "retry-after": header })];
     const error = await failure(paybell().getSelf());

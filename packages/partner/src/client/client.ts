@@ -146,16 +146,20 @@ const backoffMsMax = 30_000;
 
 async function repeat(ask: () => Promise<unknown>, isRepeatable: boolean, how: How): Promise<unknown> {
   const { retriesMax = 3, retryAfterMsMax = 30_000, signal } = how;
+  /** What it did is not known, whatever refuses a later try for now. */
+  let unclear: ApiError | undefined;
   for (let tries = 0; ; tries += 1) {
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof ApiError) || tries >= retriesMax) throw error;
+      if (!(error instanceof ApiError)) throw error;
       const { status, problem, retryAfterMs = 0 } = error;
       const isTransient = [0, 429, 502, 503, 504].includes(status);
       // A proxy's 503 does not say whether the call arrived.
       const isRefused = problem !== undefined && (status === 429 || status === 503);
-      if (!isTransient || !(isRefused || isRepeatable) || retryAfterMs > retryAfterMsMax) throw error;
+      if (!isRefused) unclear = error;
+      const isOver = tries >= retriesMax || retryAfterMs > retryAfterMsMax;
+      if (isOver || !isTransient || !(isRefused || isRepeatable)) throw unclear ?? error;
       // Exponential, with jitter, so that calls refused at the same moment do not come back together.
       const backoffMs = Math.min(200 * 2 ** tries, backoffMsMax) * (0.5 + Math.random());
       await wait(error.retryAfterMs ?? backoffMs, signal);
