@@ -74,6 +74,11 @@ describe("readConfig", () => {
       'PAYBELL_TRUSTED_PROXIES must be IP addresses or CIDR ranges, separated by commas, found "10.0.0.0/33"',
     ],
     [
+      "PAYBELL_ALERT_ADDRESSES",
+      "::ffff:10.0.0.0/104",
+      'PAYBELL_ALERT_ADDRESSES must be IP addresses or CIDR ranges, separated by commas, found "::ffff:10.0.0.0/104"',
+    ],
+    [
       "PAYBELL_LOG_LEVEL",
       "loud",
       'PAYBELL_LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, found "loud"',

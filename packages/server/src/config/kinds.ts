@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { webhookKey } from "@paybell/contract";
+import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
 /** The type of a setting: it reads the text of a variable. */
@@ -103,7 +104,14 @@ function canRead(read: () => unknown): boolean {
   }
 }
 
-const addressRange = kind(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]), "an IP address or a CIDR range");
+const addressRange = kind(
+  z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]).refine((range) => {
+    const address = ipaddr.parse(range.replace(/\/.*/, ""));
+    // Lists of addresses refuse it: its IPv4 form is equivalent.
+    return !(address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress());
+  }),
+  "an IP address or a CIDR range",
+);
 export const addressRanges = listOf(addressRange, "IP addresses or CIDR ranges");
 
 export interface HostAndPort {
