@@ -97,7 +97,7 @@ function send(url: string, signal = AbortSignal.timeout(600_000)) {
     url,
     from: "paybell@shop.example",
     to: ["ops@a.example", "b@b.example"],
-    consoleUrl: "https://ops.example",
+    consoleUrl: "https://ops.example/",
     timeoutMs: 600_000,
   });
   onTestFinished(() => target.close());

@@ -42,7 +42,8 @@ export function problemOf(error: unknown): string {
 
 /** The guide to what to do: its whole address, if that of the operators is known. */
 export function runbookOf({ first }: AlertGroup, consoleUrl: string | null): string {
-  return `${consoleUrl ?? ""}/docs/operator/runbook#${first.kind}`;
+  const page = `/docs/operator/runbook#${first.kind}`;
+  return consoleUrl === null ? page : new URL(page, consoleUrl).href;
 }
 
 const linesMax = 10;
