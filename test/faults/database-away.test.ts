@@ -33,8 +33,9 @@ afterAll(async () => {
   await database.drop();
 });
 
+const command = (json: unknown) => partner.call("POST", "/v1/commands", { json });
 const voidOfSale = () =>
-  partner.run({ command: "VOID", reqId: "5c3f0c9e-52a4-4b0e-9f0e-1d5a8f2f7b0a", transactionId: sold });
+  command({ command: "VOID", reqId: "5c3f0c9e-52a4-4b0e-9f0e-1d5a8f2f7b0a", transactionId: sold });
 const voidReport = () => {
   const completions = [
     reportedSale(partner.id, { externalId: "away-2", command: "VOID", originalExternalId: externalId }),
@@ -69,6 +70,7 @@ describe("while the database is away", () => {
 
   test.each([
     ["a command that refers to another one", voidOfSale],
+    ["an invalid command, which may have begun under other rules", () => command(sale({ amount: "0" }))],
     ["a report that refers to another one", voidReport],
     ["a question for a transaction", () => partner.call("GET", `/v1/transactions/${sold}`)],
     ["a search", () => service.operator("GET", "/operator/v1/notifications?q=away-1")],
