@@ -69,6 +69,22 @@ describe("a partner's keys", () => {
   });
 });
 
+test("a partner that replaces its API key without an overlap stays signed in, and so gets the new one", async () => {
+  const partner = await service.register({ name: "Leaked" });
+  const page = await browser.open("/?tab=keys", { token: partner.secrets.apiKey });
+  const keys = page.getByRole("row", { name: /^API key/ });
+  await keys.getByRole("button", { name: "Rotate" }).click();
+  await page.getByRole("dialog").getByLabel("Overlap in hours").fill("0");
+  await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
+  await page.getByText("The new API key, shown only once").waitFor();
+  // The page reads the keys by the new one.
+  await keys.getByText("Ended").waitFor();
+  const shown = await page.getByLabel("Key", { exact: true }).inputValue();
+  await page.getByRole("button", { name: "Copy Key" }).click();
+  expect((await partner.call("GET", "/v1/self")).status).toBe(401);
+  expect((await partner.call("GET", "/v1/self", { key: shown })).status).toBe(200);
+});
+
 describe("a link to a partner's pages", () => {
   test("opens them to read, says by whom and for how long, and ends when it is revoked", async () => {
     const partner = await service.register({ name: "Shown", callingAddresses: ["203.0.113.0/24"] });

@@ -2,7 +2,7 @@ import { Alert, Checkbox, NumberInput, Stack, Text, TextInput } from "@mantine/c
 import { overlapHours as overlap } from "@paybell/contract";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api } from "../api/call.ts";
+import { api, rememberCsrf } from "../api/call.ts";
 import type { KeyUse, KeyVersion, Partner, Self } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Identifier, Secret } from "../display/copied.tsx";
@@ -60,6 +60,12 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
       </>
     );
     setMade({ title: `The new ${inSentence(key)}`, secret, about });
+    if (isOperator || key !== "apiKey") return;
+    // Without an overlap the session's own key is refused: the sign-in would cover what is shown only here.
+    await api.signIn({ token: secret }).then(
+      ({ csrf }) => rememberCsrf(csrf),
+      () => undefined,
+    );
   };
   const revoke = (id: string) => (isOperator ? api.revokeApiKey(partner.id, id) : api.revokeOwnApiKey(id));
   const isRevocable = (key: KeyVersion) => key.kind === "apiKey" && key.scopes !== undefined && !hasEnded(key, now);
