@@ -165,6 +165,8 @@ describe("a repetition", () => {
     expect(seen).toHaveLength(3);
     answers = [unclear, problem(429, "too_many_requests", { "retry-after": "31" })];
     expect(await failure(paybell().runCommand(sale))).toMatchObject({ code });
+    answers = [unclear, problem(401, "unauthorized")];
+    expect(await failure(paybell().runCommand(sale)), "its key was replaced").toMatchObject({ code });
     answers = [unclear, problem(409, "terminal_taken")];
     expect(await failure(paybell().runCommand(sale)), "it was looked for").toMatchObject({ code: "terminal_taken" });
   });

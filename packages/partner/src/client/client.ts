@@ -155,8 +155,8 @@ async function repeat(ask: () => Promise<unknown>, isRepeatable: boolean, how: H
       if (!(error instanceof ApiError)) throw error;
       const { status, problem, retryAfterMs = 0 } = error;
       const isTransient = [0, 429, 502, 503, 504].includes(status);
-      // A proxy's 503 does not say whether the call arrived.
-      const isRefused = problem !== undefined && (status === 429 || status === 503);
+      // Before the call was looked at; a proxy's does not say whether it arrived.
+      const isRefused = problem !== undefined && [401, 403, 429, 503].includes(status);
       if (!isRefused) unclear = error;
       const isOver = tries >= retriesMax || retryAfterMs > retryAfterMsMax;
       if (isOver || !isTransient || !(isRefused || isRepeatable)) throw unclear ?? error;
