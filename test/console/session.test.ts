@@ -59,6 +59,22 @@ test("when a session has ended, the same person finds what was typed, and anothe
   expect(await name.inputValue()).toBe("");
 });
 
+test("when a session has ended before an action is confirmed, the sign-in opens above it", async () => {
+  await service.operator("POST", "/operator/v1/operators", { name: "carla", role: "viewer" });
+  const page = await browser.open("/operators", { token: annas });
+  const row = page.getByRole("row", { name: /^carla/ });
+  await row.getByRole("button", { name: "Revoke" }).click();
+  await page.context().clearCookies();
+  const confirm = page.getByRole("dialog", { name: /carla/ }).getByRole("button", { name: "Revoke" });
+  await confirm.click();
+  const signIn = page.getByRole("dialog", { name: "Your session has ended" });
+  await signIn.getByLabel("Token").fill(annas);
+  await signIn.getByRole("button", { name: "Sign in" }).click();
+  await signIn.waitFor({ state: "hidden" });
+  await confirm.click();
+  await row.getByText("Revoked").waitFor();
+});
+
 test("when another partner signs in on the page, nothing of the one before is shown", async () => {
   const [first, second] = [await service.register({ name: "First shop" }), await service.register({ name: "Other" })];
   const page = await browser.open("/", { token: first.secrets.apiKey });

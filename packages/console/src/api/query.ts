@@ -17,7 +17,8 @@ export function onSignedOut(listener: () => void): () => void {
   return () => void listeners.delete(listener);
 }
 
-function onFailure(error: unknown): void {
+/** Of every call: without a session the sign-in opens. */
+export function noticeFailure(error: unknown): void {
   if (error instanceof CallError && (error.isSignedOut || error.code === "csrf")) {
     for (const listener of listeners) listener();
   }
@@ -32,8 +33,8 @@ function isPassing(error: unknown): boolean {
 const retryMsMax = 4_000;
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: onFailure }),
-  mutationCache: new MutationCache({ onError: onFailure }),
+  queryCache: new QueryCache({ onError: noticeFailure }),
+  mutationCache: new MutationCache({ onError: noticeFailure }),
   defaultOptions: {
     queries: {
       staleTime: 2_000,

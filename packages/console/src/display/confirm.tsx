@@ -2,6 +2,7 @@ import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
+import { noticeFailure } from "../api/query.ts";
 import { FormProblem, problemOf } from "./form.tsx";
 
 /** A button that asks for confirmation, and for a reason if one is recorded. Then everything shown is read again. */
@@ -45,6 +46,7 @@ export function Confirm({
       setPhase("done");
       dialog.close();
     } catch (problem) {
+      noticeFailure(problem);
       setError(problem);
       setPhase("asking");
     }

@@ -116,6 +116,8 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
         withCloseButton={false}
         title="Your session has ended"
         centered
+        // Above a dialog that asked for what the session no longer allows.
+        zIndex={400}
       >
         <SignIn onSignedIn={begin} note="Sign in again: the page stays as you left it." />
       </Modal>
