@@ -146,6 +146,24 @@ test("two people who change different settings of a partner do not undo each oth
   expect((await saved).postDataJSON()).toEqual({ maxPerSecond: 7 });
 });
 
+test("two people who change different fields of a terminal do not undo each other's change", async () => {
+  const partner = await service.register({ name: "Shared terminal" });
+  const path = `/operator/v1/partners/${partner.id}/terminals`;
+  await service.operator("PUT", `${path}/T9000077`, { mid: "M1", merchantName: "Corner", appName: "Till 1" });
+  const page = await browser.open(`/partners/${partner.id}?tab=terminals`);
+  await page
+    .getByRole("row", { name: /T9000077/ })
+    .getByRole("button", { name: "Change" })
+    .click();
+  await page.getByLabel("Merchant's name").fill("Corner shop");
+  await service.operator("PUT", `${path}/T9000077`, { mid: "M2", merchantName: "Corner", appName: "" });
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("T9000077 is saved").waitFor();
+  expect((await service.operator("GET", path)).body["items"]).toMatchObject([
+    { mid: "M2", merchantName: "Corner shop", appName: "" },
+  ]);
+});
+
 describe("the proof of a delivery", () => {
   test("is saved as a file, and a refusal is shown instead of saved", async () => {
     const id = await delivered(await service.register({ name: "Disputed" }));

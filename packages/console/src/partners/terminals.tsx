@@ -107,10 +107,16 @@ function TerminalForm({
 }) {
   const form = useForm<Record<keyof Terminal, string>, Terminal>(
     initial ?? nothing,
-    async ({ tid, ...body }) => {
+    async ({ tid, ...typed }) => {
       // An address without a tid is that of another route.
       if (tid.trim() === "") throw new FieldError({ tid: "tid is missing." });
-      return await api.putTerminal(partner, tid.trim(), body);
+      if (initial === undefined) return await api.putTerminal(partner, tid.trim(), typed);
+      // What was not changed here stays as it is now, so that two people do not undo each other's changes.
+      const { items } = await api.findTerminals({ q: tid });
+      const standing = items.find((one) => one.partnerId === partner && one.tid === tid) ?? initial;
+      const names = Object.keys(typed) as (keyof typeof typed)[];
+      const kept = names.filter((name) => typed[name] === initial[name]).map((name) => [name, standing[name]]);
+      return await api.putTerminal(partner, tid, { ...typed, ...Object.fromEntries(kept) });
     },
     (terminal, { set }) => {
       set(nothing);
