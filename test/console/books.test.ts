@@ -183,4 +183,10 @@ test("a partner's statement has a line for each transaction, and its batches and
   const page = await browser.open("/?tab=statements", { token: partner.secrets.apiKey });
   await page.getByRole("cell", { name: "order-1000", exact: true }).waitFor();
   await fits(page);
+  const sold = { saleQuantity: 3, saleTotalAmount: "60", voidQuantity: 2, voidTotalAmount: "30" };
+  const batch = { ...sold, refundQuantity: 1, refundTotalAmount: "7", netAmount: "23", currency: "VND" };
+  const items = [{ id: randomUUID(), closedAt: new Date().toISOString(), tid: "T1", batchNo: "000009", ...batch }];
+  await page.route("**/v1/batches?*", (route) => route.fulfill({ json: { items, next: null } }));
+  await page.reload();
+  await page.getByRole("row", { name: "000009 60 (3) 30 (2) 7 (1) 23 VND" }).waitFor();
 });

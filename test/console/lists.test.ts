@@ -194,6 +194,16 @@ test("a partner that receives nothing is not green, and the audit names what an 
   expect(await violationsInBothSchemes(page)).toEqual([]);
 });
 
+test("a certificate that ends within two weeks is not green", async () => {
+  const page = await browser.newPage();
+  const ending = { whose: "server", target: "shop.example", problem: null };
+  const items = [13, 15].map((days) => ({ ...ending, endsAt: new Date(Date.now() + days * 86_400_000) }));
+  await page.route("**/certificates", (route) => route.fulfill({ json: { items } }));
+  await browser.show(page, `/partners/${partner.id}?tab=endpoints`);
+  const states = page.getByRole("row", { name: /The endpoint's server/ }).locator(".state");
+  await expect.poll(() => states.allInnerTexts()).toEqual(["Ends in 13 days", "Valid"]);
+});
+
 test("the page says that the service does not answer, and no longer once what it shows is answered", async () => {
   const page = await browser.open("/notifications");
   await page.getByRole("link", { name: "small" }).waitFor();

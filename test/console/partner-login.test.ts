@@ -48,6 +48,7 @@ describe("a partner's keys", () => {
       .click();
     await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
     await page.getByText("The new encryption key, shown only once").waitFor();
+    expect(await page.getByLabel("Key", { exact: true }).getAttribute("type")).toBe("password");
     await page
       .getByRole("row", { name: /^Encryption key/ })
       .nth(1)
@@ -66,6 +67,10 @@ describe("a partner's keys", () => {
     await row.getByRole("button", { name: "Revoke" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
     await row.getByText("Ended").waitFor();
+    const operators = await browser.open(`/partners/${partner.id}?tab=keys`);
+    await operators.getByRole("textbox", { name: "Name" }).fill("desk");
+    await operators.getByRole("button", { name: "Add" }).click();
+    await operators.getByRole("row", { name: /“desk”/ }).waitFor();
   });
 });
 

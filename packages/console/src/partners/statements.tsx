@@ -41,11 +41,14 @@ const lines: readonly ListColumn<StatementLine>[] = [
     show: ({ notificationId }) => notificationId && <Link href={`/notifications/${notificationId}`}>Open</Link>,
   },
 ];
-const totals: readonly ListColumn<StatementTotals>[] = [
-  { name: "Currency", show: ({ currency }) => currency },
+const sums: readonly ListColumn<StatementTotals | Batch>[] = [
   total("Sales", (one) => [one.saleQuantity, one.saleTotalAmount]),
   total("Voids", (one) => [one.voidQuantity, one.voidTotalAmount]),
   total("Refunds", (one) => [one.refundQuantity, one.refundTotalAmount]),
+];
+const totals: readonly ListColumn<StatementTotals>[] = [
+  { name: "Currency", show: ({ currency }) => currency },
+  ...sums,
   total("Reversed", (one) => [one.reversedQuantity, one.reversedTotalAmount]),
   { name: "Net", show: ({ netAmount, currency }) => shownAmount(netAmount, currency), look: "number" },
 ];
@@ -53,9 +56,7 @@ const batches: readonly ListColumn<Batch>[] = [
   { name: "Closed", show: ({ closedAt }) => <Time at={closedAt} />, look: "nowrap", from: "tablet" },
   { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
   { name: "Batch", show: ({ batchNo }) => batchNo, look: "mono" },
-  total("Sales", (one) => [one.saleQuantity, one.saleTotalAmount]),
-  total("Voids", (one) => [one.voidQuantity, one.voidTotalAmount]),
-  total("Refunds", (one) => [one.refundQuantity, one.refundTotalAmount]),
+  ...sums,
   { name: "Net", show: ({ netAmount, currency }) => shownAmount(netAmount, currency), look: "number" },
 ];
 const settlements: readonly ListColumn<Settlement>[] = [
