@@ -81,6 +81,18 @@ test.each([
   }
 });
 
+test("--limit of a partner's notifications in commit order is kept over pages", async () => {
+  const limits: number[] = [];
+  const pages: typeof fetch = async (input) => {
+    const limit = Number(new URL(String(input)).searchParams.get("limit"));
+    limits.push(limit);
+    return Response.json({ items: Array.from({ length: limit }, () => item), next: "next" });
+  };
+  const list = ["notifications", "list", "--as", "partner", "--limit", "600", "--json"];
+  const { items } = (await line.run(list, { fetch: pages })).json<{ items: object[] }>();
+  expect([limits, items.length]).toEqual([[500, 100], 600]);
+});
+
 describe("--since", () => {
   const nowMs = () => Date.parse(at);
 

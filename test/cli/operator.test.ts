@@ -49,11 +49,16 @@ describe("operator", () => {
   });
 
   test("audit verify reads the chain of the database, and finds it complete", async () => {
-    const verify = await line.run(["audit", "verify", "--json"], { env: { DATABASE_URL: service.database.url } });
+    const env = { DATABASE_URL: service.database.url };
+    const verify = await line.run(["audit", "verify", "--json"], { env });
     expect(verify.code, verify.stderr).toBe(0);
     const verified = verify.json<{ entries: number; hash: string }>();
     const { body } = await service.operator("GET", "/operator/v1/audit?limit=1");
     expect(body["items"]).toMatchObject([{ seq: verified.entries, hash: verified.hash }]);
+    const cut = await line.run(["audit", "verify", "--expect", `${verified.entries + 1_000}:${verified.hash}`], {
+      env,
+    });
+    expect([cut.code, cut.stdout]).toEqual([1, expect.stringContaining("is not there with the expected hash")]);
   });
 
   test.each(["verify", "export"])("audit %s without a database says what it needs, and makes none", async (what) => {
@@ -527,15 +532,20 @@ describe("notifications", () => {
       const made = { id: crypto.randomUUID(), matched: 3, redelivered: 3, held: { paused: 0, order: 0 } };
       const done = { ...now, delivered: 3, pending: 0, due: 0, failed: 0, held: made.held };
       const away = () => Response.json({}, { status: 502 });
-      const answers = [made, made, away, sending, away, done];
+      const answers = [made, made, away, sending, away, done, sending, away, away, done];
       const service: typeof fetch = async () => {
         const answer = answers.shift();
         return typeof answer === "function" ? answer() : Response.json(answer);
       };
-      const filter = ["--state", "parked", "--partner", partner.id, "--yes", "--follow"];
-      const ran = await line.run(["notifications", "redeliver", ...filter], { fetch: service });
-      expect([ran.code, ran.stdout]).toEqual([0, expect.stringContaining("3 of 3 delivered.\n")]);
-      expect(ran.stderr.match(/answered 502/g)).toHaveLength(2);
+      const filter = ["--state", "parked", "--partner", partner.id, "--yes"];
+      for (const args of [
+        ["redeliver", ...filter],
+        ["progress", made.id],
+      ]) {
+        const ran = await line.run(["notifications", ...args, "--follow"], { fetch: service });
+        expect([ran.code, ran.stdout]).toEqual([0, expect.stringContaining("3 of 3 delivered.\n")]);
+        expect(ran.stderr.match(/answered 502/g)).toHaveLength(2);
+      }
     });
 
     test.each([

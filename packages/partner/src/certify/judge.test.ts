@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { refusalVariants } from "./judge.ts";
 
-const refusal = (code: string, body: string, status = 400) => ({
+const refusal = (code: string, body: string, status = 400, type = "text/plain") => ({
   code,
-  came: { status, ms: 1, body: Buffer.from(body), headers: { "content-type": "text/plain" }, early: false },
+  came: { status, ms: 1, body: Buffer.from(body), headers: { "content-type": type }, early: false },
 });
 const bodiesOf = (...bodies: readonly string[]) =>
   refusalVariants(bodies.map((body, at) => refusal(String(at), body))).length;
@@ -17,11 +17,12 @@ describe("refusals look alike", () => {
     expect(bodiesOf("request req_1f5c8d1d8f00a", "request req_9a8b7c6d5e4f3")).toBe(1);
   });
 
-  it("not when words, status or length tell one from another", () => {
+  it("not when words, status, type or length tell one from another", () => {
     expect(bodiesOf("bad signature", "too old")).toBe(2);
     expect(bodiesOf("v1-signature", "v1-timestamp")).toBe(2);
     expect(bodiesOf("", "refused")).toBe(2);
     expect(refusalVariants([refusal("a", "no"), refusal("b", "no", 401)])).toHaveLength(2);
+    expect(refusalVariants([refusal("a", "no"), refusal("b", "no", 400, "text/html")])).toHaveLength(2);
   });
 
   it("the most frequent look first, with its cases", () => {

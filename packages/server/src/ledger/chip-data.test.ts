@@ -43,6 +43,12 @@ test("chip data goes to the acquirer in one message, its answer to the caller, a
   }
 });
 
+test("a chip gets the answer to a decline, too: it may block the card", async () => {
+  const plain = new LedgerTill().sale("tok_decline_51");
+  const declined = await instance.ended(partner, { ...plain, card: { ...plain.card, ...chip } });
+  expect(transactionView(declined, partner.settings)).toMatchObject({ status: "ERROR", emv: "8A023531" });
+});
+
 test("a card number or track in the clear is refused before anything is durable", async () => {
   const plain = new LedgerTill().sale();
   for (const clear of [{ track2: "4111111111111111D2912201" }, { emv: "5A084111111111111111" }]) {

@@ -30,6 +30,7 @@ const environment = () => ({
   PAYBELL_OIDC_CLIENT_ID: oidcClientId,
   PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
   PAYBELL_CONSOLE_URL: consoleUrl,
+  PAYBELL_CONSOLE_SIGN_IN: "oidc",
   // Neither the first nor the last is the highest.
   PAYBELL_OIDC_ROLES: "support=viewer,admin=admin,cn=desk=operator",
 });

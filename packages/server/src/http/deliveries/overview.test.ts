@@ -1,4 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../../test/support/service.ts";
 import { HttpTestService } from "../service.fixture.ts";
 
@@ -46,6 +48,17 @@ describe("the live overview", () => {
     expect(answer.status).toBe(200);
     const revoke = () => service.call("POST", `/operator/v1/operators/${id}/revoke`);
     expect(await restOf(answer, revoke)).not.toContain("data: ");
+  });
+
+  test("takes no place of its caller once it has ended, though the connection is kept", async () => {
+    const { token: key } = await added("viewer", "Ada");
+    // The head of a stream ends at once, and fetch would not keep its connection.
+    const connection = connect(service.port, "127.0.0.1");
+    onTestFinished(() => void connection.destroy());
+    for (let ended = 0; ended < 9; ended += 1) {
+      connection.write(`HEAD ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\n\r\n`);
+      expect(String(await once(connection, "data"))).toMatch(/^HTTP\/1.1 200 /);
+    }
   });
 
   test("is refused to a caller who watches eight already, until one of them ends", async () => {

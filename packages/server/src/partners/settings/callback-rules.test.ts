@@ -18,6 +18,7 @@ describe("a callback URL", () => {
     "https://partner.example:8443/a/b?c=d",
     "HTTPS://PARTNER.EXAMPLE",
     "https://[2001:db8::1]/ipn",
+    "https://partner.example/".padEnd(2_048, "a"),
   ])("%s can be called", (url) => {
     expect(callbackUrlProblem("callBackUrl", url, production)).toBeUndefined();
   });

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../ids.ts";
 import { FigureCounter, type MinuteCounts, Overviews } from "../../notifications/overview.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";
+import { idAt, insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";
 import { postgresFigures } from "./figures.ts";
 import { postgresCurrentCounts } from "./pending-status.ts";
 
@@ -26,7 +26,9 @@ function count(counter: FigureCounter, kind: "accepted" | "retry" | "parked", at
 
 test("why a partner's newest attempts failed is grouped, and attempts of before the period are not in it", async () => {
   const nowMs = Date.now();
-  const one = await insertNotification(bench.pool, partner.id, { state: "pending" });
+  // Retries go on for days.
+  const id = idAt(nowMs - 86_400_000);
+  const one = await insertNotification(bench.pool, partner.id, { id, state: "pending" });
   const attempted = `
     INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url, http_status, reason)
     SELECT $1, $2, 1, i.no, $1, to_timestamp($3 / 1000.0) - i.ago * interval '1 minute', 5, 'https://a.example', i.status,

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { urlCircuit } from "../../delivery/limits/circuits.ts";
-import { idTimeMs, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { EventKind } from "../../telemetry/events.ts";
 import { insertEvents } from "../events.ts";
@@ -157,6 +157,13 @@ describe("a search for many", () => {
       after = next ?? undefined;
     } while (after !== undefined);
     expect(seen).toEqual(ids.toReversed());
+    const all = {
+      among: "history",
+      fromId: lowestId(0),
+      belowId: lowestId(dayOf(now) + dayMs),
+      order: "newest",
+    } as const;
+    expect((await bench.store.keys(all, 8)).map(({ id }) => id)).toEqual(ids.toReversed().slice(0, 8));
     expect(await idsOf({ partnerId: other.id })).toEqual(ids.filter((_, i) => i % 2 === 1).toReversed());
     const from = new Date(dayOf(now)).toISOString();
     const to = new Date(dayOf(now) + dayMs / 2).toISOString();

@@ -14,6 +14,17 @@ test("a deletion takes along what was redelivered since it began: nobody could e
   expect(rows).toEqual([{ partner_id: other.id }]);
 });
 
+test("an archive has each row once, over pages", async () => {
+  const { id } = await registerPartner(bench.pool);
+  await bench.pool.query(
+    "INSERT INTO terminals (partner_id, tid, mid) SELECT $1, 'T' || nth, 'M' FROM generate_series(1, 1001) AS nth",
+    [id],
+  );
+  const lines: string[] = [];
+  for await (const some of postgresPartnerArchive(bench).lines(id)) lines.push(...some);
+  expect([lines.length, new Set(lines).size]).toEqual([1_002, 1_002]);
+});
+
 /** Transactions of their own delete the keys and claims; a Settlement holds a deletion up, and a proposal expires. */
 const elsewhere = ["partner_keys", "proposals", "settlements", "terminal_claims"];
 

@@ -41,6 +41,8 @@ describe("a host's profile", () => {
     const read = (profile: Json) => readProfile(JSON.stringify(profile));
     expect(read({ ...base, mac: required }).mac).toEqual(mac);
     expect(read({ ...base, mac: { ...mac, keyExchange } }).mac?.keyExchange).toEqual(keyExchange);
+    const wholeField = read({ ...base, mac: { ...mac, keyExchange: { ...keyExchange, key: { field: 48 } } } });
+    expect(wholeField.mac?.keyExchange?.key).toEqual({ field: 48, from: 0, characters: null });
     const built = structuredClone(base);
     for (const part of ["fields", "structures", "answer"]) built[part] = { ...built[part], ...elements[part] };
     const { 48: _48, 62: _62, ...others } = built.messages.SALE.fields;
