@@ -49,16 +49,11 @@ describe("operator", () => {
   });
 
   test("audit verify reads the chain of the database, and finds it complete", async () => {
-    const env = { DATABASE_URL: service.database.url };
-    const verify = await line.run(["audit", "verify", "--json"], { env });
+    const verify = await line.run(["audit", "verify", "--json"], { env: { DATABASE_URL: service.database.url } });
     expect(verify.code, verify.stderr).toBe(0);
     const verified = verify.json<{ entries: number; hash: string }>();
     const { body } = await service.operator("GET", "/operator/v1/audit?limit=1");
     expect(body["items"]).toMatchObject([{ seq: verified.entries, hash: verified.hash }]);
-    const cut = await line.run(["audit", "verify", "--expect", `${verified.entries + 1_000}:${verified.hash}`], {
-      env,
-    });
-    expect([cut.code, cut.stdout]).toEqual([1, expect.stringContaining("is not there with the expected hash")]);
   });
 
   test.each(["verify", "export"])("audit %s without a database says what it needs, and makes none", async (what) => {
