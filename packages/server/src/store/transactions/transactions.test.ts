@@ -1,8 +1,8 @@
 import type { Pool, QueryConfig } from "pg";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { type LeaseId, newId } from "../../ids.ts";
-import type { Init } from "../../ledger/store.ts";
+import type { Init, Transaction } from "../../ledger/store.ts";
 import { createHistory, insertLease, insertPartner, sampleInit, sampleReport } from "../rows.fixture.ts";
 import { PostgresCompletions } from "./completions.ts";
 import { PostgresTransactions } from "./transactions.ts";
@@ -52,6 +52,21 @@ test("a message is noted for another host while its command runs, and not once i
   await connections.pool.query("UPDATE transactions SET state = 'ERROR' WHERE id = $1", [one.id]);
   expect(await transactions.redirect(partnerId, one.id, leaseId, "third")).toBe(false);
   expect(await transactions.find(partnerId, one.id)).toMatchObject({ site: "second" });
+});
+
+test("commands find transactions while searches have every connection of people", async () => {
+  const one = init({ tid: "T-BUSY" });
+  await transactions.begin(one);
+  const { pool } = connections;
+  const searches = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  onTestFinished(() => {
+    for (const search of searches) search.release();
+  });
+  const found = await transactions.find(partnerId, one.id);
+  expect(found).toMatchObject({ id: one.id });
+  expect(await transactions.findByReqId(partnerId, one.reqId)).toEqual(found);
+  expect(await transactions.findBegun(partnerId, one.reqId, one.bodyHash)).toBe(one.id);
+  expect(await transactions.chain(found as Transaction)).toEqual([found]);
 });
 
 test("a transaction is found by its reqId in any case of letters, and by nobody else's partner id", async () => {

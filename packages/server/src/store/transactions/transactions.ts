@@ -158,23 +158,23 @@ export class PostgresTransactions implements TransactionStore {
   }
 
   async find(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
-    const row = await findById.first(this.#homes.of(partnerId).pool, [partnerId, id]);
+    const row = await findById.first(this.#homes.of(partnerId).engine, [partnerId, id]);
     return row && toTransaction(row);
   }
 
   async findByReqId(partnerId: PartnerId, reqId: string): Promise<Transaction | undefined> {
-    const row = await findByReqId.first(this.#homes.of(partnerId).pool, [partnerId, reqId.toLowerCase()]);
+    const row = await findByReqId.first(this.#homes.of(partnerId).engine, [partnerId, reqId.toLowerCase()]);
     return row && toTransaction(row);
   }
 
   async findBegun(partnerId: PartnerId, reqId: string, bodyHash: Buffer): Promise<TransactionId | undefined> {
     const values = [partnerId, reqId.toLowerCase(), bodyHash];
-    return (await findBegun.first(this.#homes.of(partnerId).pool, values))?.id;
+    return (await findBegun.first(this.#homes.of(partnerId).engine, values))?.id;
   }
 
   async chain(transaction: Transaction): Promise<readonly Transaction[]> {
     const { partnerId, id } = transaction;
-    const rows = await findChain.rows(this.#homes.of(partnerId).pool, [partnerId, id]);
+    const rows = await findChain.rows(this.#homes.of(partnerId).engine, [partnerId, id]);
     return rows.map(toTransaction);
   }
 
