@@ -1,8 +1,14 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { openTestDatabase } from "../../../../test/support/connections.ts";
+import { openOwnDatabase, openTestDatabase } from "../../../../test/support/connections.ts";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { onlyAcquirer } from "../acquirer/only-acquirer.fixture.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
+import { systemClock } from "../clock.ts";
 import { readConfig } from "../config/config.ts";
+import { lowestId } from "../ids.ts";
+import { loopbackCertificate } from "../sandbox/credentials.ts";
+import { insertPartner } from "../store/rows.fixture.ts";
+import { dayMs } from "../store/schema/partitions.ts";
 import type { NewEvent } from "../telemetry/events.ts";
 import { createLog } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
@@ -38,6 +44,59 @@ test.each<[string, object, readonly string[], string]>([
   expect(lines.join()).toContain(logged);
 });
 
+test("old figures and transactions are dropped, certificates looked at, and what lacks a MAC is sealed, at the start", async () => {
+  const metrics = createMetrics();
+  onTestFinished(() => metrics.close());
+  const recorded: NewEvent[] = [];
+  const record = async (event: NewEvent) => void recorded.push(event);
+  const dropBefore = Promise.withResolvers<number>();
+  const required = Promise.withResolvers<number>();
+  const config = readConfig({ PAYBELL_LEDGER_DAYS: "100", PAYBELL_AUDIT_DAYS: "200" });
+  const own = await openOwnDatabase();
+  const { pool } = own;
+  const partner = await insertPartner(pool);
+  const nowMs = Date.now();
+  for (const daysAgo of [99, 101]) {
+    await pool.query(
+      `INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts, req_id, created_at, completed_at)
+       VALUES ($1, $2::uuid, 'command', 'SALE', 'SUCCESS', $2::uuid, '{}', $2::text, $3, $3)`,
+      [partner, lowestId(nowMs - daysAgo * dayMs), new Date(nowMs - daysAgo * dayMs)],
+    );
+  }
+  await pool.query(
+    `INSERT INTO delivery_figures (partner_id, grain, at, accepted, failed, parked, attempt_ms, delivery_ms)
+     VALUES ($1, 'hour', now() - interval '30 days', 1, 0, 0, '{}', '{}')`,
+    [partner],
+  );
+  await pool.query("SELECT seal_database(1)");
+  const { cert } = await loopbackCertificate(temporaryFolder(), { ...systemClock, nowMs: () => nowMs - 355 * dayMs });
+  const stop = startMaintenance(
+    {
+      ...{ database: own, metrics, config, log: createLog("silent", { write: () => undefined }), closing: [] },
+      ...{ alerts: { record, recordOnce: record }, warn: () => () => undefined },
+    } as unknown as Infrastructure,
+    {
+      callbackCas: [cert],
+      audit: {
+        dropBefore: async (beforeMs: number) => {
+          dropBefore.resolve(beforeMs);
+          return 0;
+        },
+        head: async () => undefined,
+      },
+      contents: { requiredSince: (sinceMs: number) => required.resolve(sinceMs) },
+    } as unknown as MaintenanceParts,
+  );
+  onTestFinished(stop);
+  const left = async (table: string) =>
+    (await pool.query(`SELECT FROM ${table} WHERE partner_id = $1`, [partner])).rowCount;
+  await expect.poll(() => left("transactions")).toBe(1);
+  await expect.poll(() => left("delivery_figures")).toBe(0);
+  await expect.poll(() => recorded).toMatchObject([{ kind: "certificate_ending" }]);
+  expect(await required.promise).toBe(Number.NEGATIVE_INFINITY);
+  expect((nowMs - (await dropBefore.promise)) / dayMs).toBeCloseTo(200, 1);
+});
+
 test("each periodic task is done at its time, also after it failed, and none after the stop", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
@@ -52,6 +111,7 @@ test("each periodic task is done at its time, also after it failed, and none aft
       return value;
     };
   const failures: string[] = [];
+  const alerted = new Set<string>();
   const acquirer = Object.assign(new SimulatedAcquirer(), {
     health: () => {
       done.set("acquirers", (done.get("acquirers") ?? 0) + 1);
@@ -59,8 +119,9 @@ test("each periodic task is done at its time, also after it failed, and none aft
     },
   });
   const infrastructure = {
-    ...{ database, metrics, config: readConfig({}), log: createLog("info", { write: () => undefined }) },
-    alerts: { record: async () => undefined, recordOnce: async () => undefined },
+    ...{ database, metrics, log: createLog("info", { write: () => undefined }) },
+    config: readConfig({ PAYBELL_OLDEST_PENDING_ALERT_SECONDS: "60" }),
+    alerts: { record: async () => undefined, recordOnce: async ({ kind }: NewEvent) => void alerted.add(kind) },
     closing: [],
     warn: (failure: string) => () => void failures.push(failure),
   };
@@ -68,7 +129,10 @@ test("each periodic task is done at its time, also after it failed, and none aft
     infrastructure as unknown as Infrastructure,
     {
       ledger: {},
-      serviceStatus: { pending: does("pending", { count: 0 }), unownedShards: does("shards", []) },
+      serviceStatus: {
+        pending: does("pending", { count: 1, oldestMs: Date.now() - 120_000 }),
+        unownedShards: does("shards", []),
+      },
       partitions: { maintain: does("history", maintained) },
       acquirers: onlyAcquirer(acquirer),
       callbackCas: [],
@@ -84,6 +148,7 @@ test("each periodic task is done at its time, also after it failed, and none aft
   const often = { acquirers: 1_440, shards: 1_440, pending: 720, cards: 240, "audit keys": 120 };
   expect(Object.fromEntries(done)).toEqual({ ...hourly, ...often, "old audit": 3 });
   expect(new Set(failures).size).toBe(8);
+  expect([...alerted]).toContain("oldest_pending");
   await stop();
   expect(done.get("audit head")).toBe(3);
   await vi.advanceTimersByTimeAsync(3_600_000);

@@ -54,10 +54,12 @@ describe("the partner's endpoints", () => {
 describe("the operator's endpoints", () => {
   test("are listed by partner and state", async () => {
     const { id } = service.partner;
-    const { status, body } = await service.call("GET", `/operator/v1/endpoints?partner=${id}&state=gone&limit=5`);
+    const after = service.endpointId;
+    const query = `partner=${id}&state=gone&after=${after}&limit=5`;
+    const { status, body } = await service.call("GET", `/operator/v1/endpoints?${query}`);
     expect(status).toBe(200);
     expect(endpointPageSchema.safeParse(body).error).toBeUndefined();
-    expect(service.asked.at(-1)).toEqual(["endpoints", { partnerId: id, state: "gone", limit: 5 }]);
+    expect(service.asked.at(-1)).toEqual(["endpoints", { partnerId: id, state: "gone", after, limit: 5 }]);
     expect(await service.call("GET", "/operator/v1/endpoints?partner=x")).toMatchObject({
       status: 400,
       body: { code: "unknown_partner" },

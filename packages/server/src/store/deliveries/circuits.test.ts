@@ -128,6 +128,22 @@ test("of very many, a new owner loads those of each partner that changed last, i
   expect([queues[0], queues.at(-1)]).toEqual(["url 6", `url ${circuitsPerPartnerMax + 5}`]);
 });
 
+test("endpoints are listed by partner and state, the newest first, page by page", async () => {
+  const ids = ["a", "b", "c"].map((queue) => ({ queue, endpointId: newId<"endpoint">() }));
+  for (const one of ids) await write(changeOf(tripped, one));
+  const [other, closed] = [await insertPartner(connections.pool), newId<"endpoint">()];
+  await write(changeOf(tripped, { partnerId: other }), changeOf(closedCircuit, { queue: "d", endpointId: closed }));
+  const [oldest, middle, newest] = ids.map(({ endpointId }) => endpointId);
+  const list = async (more: object) => {
+    const { items, next } = await endpoints.list({ partnerId, state: "open", limit: 2, ...more });
+    return [items.map(({ id }) => id), next];
+  };
+  expect(await list({})).toEqual([[newest, middle], middle]);
+  expect(await list({ after: middle })).toEqual([[oldest], null]);
+  expect(await list({ state: "closed" })).toEqual([[closed], null]);
+  expect((await list({ partnerId: undefined, limit: 10 }))[0]).toHaveLength(4);
+});
+
 describe("an endpoint that a person closes", () => {
   test("is closed with its event, raises its control number, and tells the owner of its shard", async () => {
     const listening = await connections.connectDirectly();

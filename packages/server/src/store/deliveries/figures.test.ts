@@ -114,6 +114,36 @@ test("figures older than any query are dropped", async () => {
   expect(await figures.read(partner.id, "week", 0)).toEqual([]);
 });
 
+test.each([
+  ["day", 24],
+  ["week", 7 * 24],
+] as const)("figures with which a %s begins are kept", async (span, hours) => {
+  const counter = new FigureCounter(figures);
+  count(counter, "accepted", Date.now() - hours * 3_600_000);
+  await counter.flush();
+  await figures.dropOld(Date.now());
+  expect(await figures.read(partner.id, span, 0)).toHaveLength(1);
+});
+
+test("partners of which attempts failed within the hour of a time, or since, are found, most first", async () => {
+  const hourMs = Math.floor(Date.now() / 3_600_000) * 3_600_000;
+  const failed = (partnerId: Partner["id"], minuteMs: number, failed: number): MinuteCounts => ({
+    ...{ partnerId, minuteMs, accepted: 0, failed, parked: 0, attemptMs: [], deliveryMs: [] },
+  });
+  const [few, most] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
+  await figures.add([
+    failed(few.id, hourMs, 1),
+    failed(most.id, hourMs + 60_000, 3),
+    failed(partner.id, hourMs, 2),
+    failed(few.id, hourMs - 60_000, 9),
+  ]);
+  const found = await figures.failing(hourMs + 1_800_000, 2);
+  expect(found.map((one) => [one.partnerId, one.failed])).toEqual([
+    [most.id, 3],
+    [partner.id, 2],
+  ]);
+});
+
 test("what is parked, tripped or waiting at present is counted by its state", async () => {
   await bench.pool.query(
     `WITH reversed AS (

@@ -7,6 +7,7 @@ import { insertEvents } from "../events.ts";
 import { sampleFacts } from "../rows.fixture.ts";
 import { dayMs, dayOf, partitionName } from "../schema/partitions.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
+import { searchable } from "./search.ts";
 
 let partner: Partner;
 let other: Partner;
@@ -104,6 +105,14 @@ describe("a search for one notification", () => {
     expect(page.items).toHaveLength(2);
     expect(await idsOf({ q: "order 1", after: page.next ?? "" })).toEqual([ids[0]]);
   });
+});
+
+test("a long merchantTransId is searched for by its first 64 characters, none of them cut in two", () => {
+  expect(["", "a".repeat(65), "\u{1f600}".repeat(65)].map(searchable)).toEqual([
+    null,
+    "a".repeat(64),
+    "\u{1f600}".repeat(64),
+  ]);
 });
 
 test.each([

@@ -85,7 +85,7 @@ export async function lookUpKeys(
   rowsMax: number,
 ): ReturnType<NotificationStore["lookUp"]> {
   const beginning = () => askAlong(homes, partnerId, lookUp(byBeginning), [partnerId ?? null, q, rowsMax]);
-  const uuid = isUuid(q) ? [q.toLowerCase()] : [];
+  const uuid = isUuid(q) ? [q] : [];
   const asked = await Promise.all([
     ...uuid.map((id) => askAlong(homes, partnerId, lookUp(byUuid), [partnerId ?? null, id, rowsMax])),
     askAlong(homes, partnerId, lookUp(byText), [partnerId ?? null, q, rowsMax]),

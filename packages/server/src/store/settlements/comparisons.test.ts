@@ -146,8 +146,13 @@ describe("the ledger of a comparison", () => {
     const reversed = await begin();
     await connections.pool.query("UPDATE transactions SET reversal_state = 'done' WHERE id = $1", [reversed.id]);
     const fields = { tid, mid: "M00000000000001", batchNo: "000001" };
-    const { held } = await read(await settle(newId(), { fields }));
+    const settled = await settle(newId(), { fields });
+    const { held } = await read(settled);
     expect(held).toMatchObject([{ id, reqId, command: "SALE", externalId: null, amount: "5", refId: "9" }]);
+    expect([(await read(settled, 1)).compared, (await read(settled, 2)).compared]).toMatchObject([
+      { isCut: true },
+      { isCut: false },
+    ]);
     expect(await heldBy(await settle(newId(), { fields: { ...fields, batchNo: "000002" } }))).toEqual([]);
     expect(await heldBy(await settle(newId(), { fields: { ...fields, mid: "M2" } }))).toEqual([]);
   });
@@ -159,6 +164,18 @@ describe("the ledger of a comparison", () => {
     const { compared, held } = await read(await settle(batchId), 2);
     expect(compared).toMatchObject({ isCut: true });
     expect(held.map(({ id }) => id as TransactionId).sort()).toEqual(newest.sort());
+  });
+
+  test("is read to its end, however many steps that takes", async () => {
+    const batchId = newId();
+    const id = await settle(batchId);
+    await connections.pool.query(
+      `INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts, reported_batch)
+       SELECT $1, gen_random_uuid(), 'switch', 'SALE', 'SUCCESS', gen_random_uuid(), '{"fields":{}}', $2
+       FROM generate_series(1, 1001)`,
+      [partnerId, batchId],
+    );
+    expect((await read(id, 2_000)).held).toHaveLength(1_001);
   });
 
   test("is found along indexes, however much there is beside it", async () => {

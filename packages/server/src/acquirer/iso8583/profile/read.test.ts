@@ -59,6 +59,33 @@ describe("a host's profile", () => {
     expect(codec.unpack(codec.pack(request)).fields.get(35)).toBe(track2);
   });
 
+  test("has the documented value of what it leaves out", () => {
+    const clearing = { format: "csv", columns: { refId: 1, amount: 2, date: 3 }, currency: "VND" };
+    const minimal = { ...JSON.parse(text), clearing } as Json;
+    for (const name of ["settlementDate", "totals"]) delete minimal.answer[name];
+    const profile = readProfile(JSON.stringify(minimal));
+    expect(profile).toMatchObject({
+      ...{ standard: "1987", structures: {}, declines: [], partialApprovals: "reverse" },
+      encoding: { text: "ascii" },
+      network: {
+        ...{ sessions: "each", connections: 1 },
+        hostRequests: { others: "40", advices: { "0420": "00", "0620": "00" } },
+      },
+      answer: { emv: null, settlementDate: null, totals: [] },
+      timings: { reversalMarginMs: 15_000 },
+      clearing: {
+        ...{ encoding: "utf-8", delimiter: ",", skipLines: 0, header: false, kinds: {}, amounts: "major" },
+        ...{ dates: "YYYYMMDD", daysMax: 3, voids: "left out" },
+      },
+    });
+  });
+
+  test("that cannot tell two requests apart is used over one connection of one instance", () => {
+    const profile = JSON.parse(text) as Json;
+    Object.assign(profile, { matchBy: [11], network: { ...profile.network, connections: 2 } });
+    expect(readProfile(JSON.stringify(profile)).network).toMatchObject({ sessions: "one", connections: 1 });
+  });
+
   test("tells requests apart by the terminal and the trace number of every message", () => {
     const problemsOf = (change: (profile: Json) => void) => {
       const profile = JSON.parse(text) as Json;
@@ -121,6 +148,14 @@ describe("a host's profile", () => {
       "messages.VOID.fields.3: the processing code of a message that can be reversed must be written out",
     ],
     ["a card's token in traces", (it) => (it.shownFields = [48]), "shownFields: field 48 holds card data"],
+    ...["{pinBlock}", "{emv}", "{track2}"].map((value): [string, (profile: Json) => void, string] => [
+      `${value} in traces`,
+      (it) => {
+        it.messages.SALE.fields["62"] = value;
+        it.shownFields = [62];
+      },
+      "shownFields: field 62 holds card data",
+    ]),
     ["a track in traces", (it) => (it.shownFields = [35]), "shownFields: field 35 holds card data"],
     [
       "something in the MAC's field",
@@ -160,6 +195,15 @@ describe("a host's profile", () => {
       "several connections of one session",
       (it) => Object.assign(it.network, { connections: 2, sessions: "one" }),
       "network.connections: must be 1, because one session is one connection",
+    ],
+    [
+      "several connections of a key that is one's own",
+      (it) => {
+        const keyExchange = { ...parts[1], belongsTo: "connection" };
+        it.mac = { algorithm: "x9.19", networkMessages: false, keyExchange };
+        it.network.connections = 2;
+      },
+      "network.connections: must be 1, because a key that belongs to a connection is one connection's",
     ],
     ["no pattern", (it) => (it.cardTokens = "("), "cardTokens: is not a regular expression"],
   ])("is refused with %s", (_, change, problem) => {
