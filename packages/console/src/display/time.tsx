@@ -22,9 +22,11 @@ function watch(watcher: () => void): () => void {
   };
 }
 
+const known = () => nowMs;
+
 /** The time, updated every second by one timer for the whole page. */
 export function useNow(): number {
-  return useSyncExternalStore(watch, () => nowMs);
+  return useSyncExternalStore(watch, known, known);
 }
 
 const clock = new Intl.DateTimeFormat(undefined, {
