@@ -181,10 +181,27 @@ describe("credentials", () => {
     expect((await calls(["partner", "list", "--url", "http://localhost:7420"])).seen).toHaveLength(1);
   });
 
-  test("never go over http:// to another machine without --allow-http", async () => {
-    const env = { PAYBELL_URL: "http://paybell.example", PAYBELL_OPERATOR_TOKEN: "own-token" };
+  test.each([
+    ...["paybell.example", "10.0.0.1", "0.0.0.0", "localhost.example", "127.0.0.1.example", "my-localhost"],
+    ...["[::ffff:7f00:1]", "[::2]"],
+  ])("never go over http:// to %s, another machine, without --allow-http", async (host) => {
+    const env = { PAYBELL_URL: `http://${host}`, PAYBELL_OPERATOR_TOKEN: "own-token" };
     expect(await calls(["partner", "list"], env)).toMatchObject({ code: 2, seen: [] });
     expect((await calls(["partner", "list", "--allow-http"], env)).seen).toHaveLength(1);
+  });
+
+  test.each(["localhost:1", "127.8.9.10:1", "[::1]:1"])("go over http:// to %s, this machine", async (host) => {
+    const env = { PAYBELL_URL: `http://${host}`, PAYBELL_OPERATOR_TOKEN: "own-token" };
+    expect((await calls(["partner", "list"], env)).seen).toHaveLength(1);
+  });
+
+  test("come from the file that --credentials names, or else PAYBELL_CREDENTIALS, and not the sandbox's", async () => {
+    inSandbox();
+    for (const name of ["one", "two"]) line.write(`${name}.json`, { ...sandbox, operatorToken: name });
+    const env = { PAYBELL_CREDENTIALS: "one.json" };
+    expect((await calls(["partner", "list"], env)).seen).toMatchObject([{ key: "Bearer one" }]);
+    const named = ["partner", "list", "--credentials", "two.json"];
+    expect((await calls(named, env)).seen).toMatchObject([{ key: "Bearer two" }]);
   });
 
   test.each([
@@ -294,11 +311,21 @@ describe("errors", () => {
 
   test("untrusted text in them cannot control the terminal", async () => {
     const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
-    const problem = { code: "x", detail: "a\u001b[2Jb", remedy: "c\u202ed" };
+    const errors = [{ field: "e", message: "e\u001bf" }];
+    const problem = { code: "x", detail: "a\u001b[2Jb", remedy: "c\u202ed", errors };
     const stranger: typeof fetch = () => Promise.resolve(Response.json(problem, { status: 400 }));
     const { stderr } = await line.run(["partner", "list"], { env, fetch: stranger });
-    expect(stderr).toContain("a\\u{1b}[2Jb");
+    expect(stderr).toMatch(/^paybell: a\\u\{1b\}\[2Jb\.\n {2}e\\u\{1b\}f\n {2}→ c\\u\{202e\}d /);
     for (const character of ["\u001b", "\u202e"]) expect(stderr).not.toContain(character);
+    const asJson = await line.run(["partner", "list", "--json"], { env, fetch: stranger });
+    expect(JSON.parse(asJson.stderr)).toEqual({
+      error: {
+        code: "x",
+        message: "a\\u{1b}[2Jb.",
+        lines: ["e\\u{1b}f"],
+        remedy: expect.stringContaining("c\\u{202e}d"),
+      },
+    });
   });
 });
 

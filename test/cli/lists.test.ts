@@ -1,5 +1,17 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { CommandLine } from "./command-line.ts";
+
+/** The waits between the requests of --follow, which take no time here. */
+const waits: number[] = [];
+vi.mock("node:timers/promises", async (original) => {
+  const real = await original<typeof import("node:timers/promises")>();
+  const setTimeout = async (ms: number) => {
+    waits.push(ms);
+    await real.setImmediate();
+  };
+  return { ...real, setTimeout };
+});
+beforeEach(() => waits.splice(0));
 
 const id = "01a1fc40-577c-728c-bd54-142edc79a51f";
 const other = "01a1fc40-577c-728c-bd54-142edc79a520";
@@ -81,16 +93,59 @@ test.each([
   }
 });
 
-test("--limit of a partner's notifications in commit order is kept over pages", async () => {
-  const limits: number[] = [];
+test.each([
+  [["notifications", "list", "--as", "partner", "--limit", "600"], "limit=500 after=c1&limit=100"],
+  [
+    ["transaction", "list", "--state", "error", "--limit", "600"],
+    "state=ERROR&limit=500 state=ERROR&after=c1&limit=100",
+  ],
+  [["partner", "list"], "limit=500 after=c1&limit=500 after=c2&limit=500"],
+])("%j reads page after page, and no more than --limit", async (list, expected) => {
+  const asked: string[] = [];
   const pages: typeof fetch = async (input) => {
-    const limit = Number(new URL(String(input)).searchParams.get("limit"));
-    limits.push(limit);
-    return Response.json({ items: Array.from({ length: limit }, () => item), next: "next" });
+    const { search, searchParams } = new URL(String(input));
+    asked.push(search.slice(1));
+    const all = Array.from({ length: Number(searchParams.get("limit")) }, () => ({ ...item, page: asked.length }));
+    return Response.json({ items: all, next: asked.length === 3 ? null : `c${asked.length}` });
   };
-  const list = ["notifications", "list", "--as", "partner", "--limit", "600", "--json"];
-  const { items } = (await line.run(list, { fetch: pages })).json<{ items: object[] }>();
-  expect([limits, items.length]).toEqual([[500, 100], 600]);
+  const { items } = (await line.run([...list, "--json"], { fetch: pages })).json<{ items: { page: number }[] }>();
+  expect(asked.join(" ")).toBe(expected);
+  const ofPage = asked.flatMap((search, at) => Array(Number(/limit=(\d+)/.exec(search)?.[1])).fill(at + 1));
+  expect(items.map(({ page }) => page)).toEqual(ofPage);
+});
+
+const money = {
+  ...{ ...item, currency: "VND", netAmount: "50", movement: "-7", merchantTransId: "order-1", notificationId: "n" },
+  ...{ saleQuantity: 1, voidQuantity: 2, refundQuantity: 3, reversedQuantity: 4, isoResponseCode: "00" },
+  ...{ saleTotalAmount: "10", voidTotalAmount: "20", refundTotalAmount: "30", reversedTotalAmount: "40" },
+  ...{ saleTotalMinor: "1000", amount: "9", acquirer: "bank", line: null, here: { refId: "r-2" } },
+  ...{ lines: 1, matched: 2, missingHere: 3, missingThere: 4, different: 5 },
+  differences: [{ field: "amount", here: "1", there: "2" }],
+};
+
+test.each([
+  [["statement", "day", "2026-11-21"], {}, `${at}  SALE card  SUCCESS  VND  -7  order-1  ${id}  n`],
+  [["statement", "day", "2026-11-21"], { kind: "transaction" }, `${at}  SALE  SUCCESS  VND  -7  order-1  ${id}  n`],
+  [
+    ["statement", "day", "2026-11-21"],
+    { kind: "reversal" },
+    `${at}  SALE reversed  SUCCESS  VND  -7  order-1  ${id}  n`,
+  ],
+  [["statement", "day", "2026-11-21"], {}, "VND  50  1 for 10  2 for 20  3 for 30  4 for 40"],
+  [["statement", "batches"], {}, `${at}  T0000001  000001  VND  50  1  2  3  ${id}`],
+  [["statement", "settlements"], {}, `${at}  SUCCESS  00  T0000001  000001  VND  10  20  ${id}`],
+  [["batch", "list"], {}, `${at}  T0000001  M1  000001  VND  1  1000  ${id}`],
+  [["transaction", "list"], {}, `${at}  SALE  parked  9  VND  T0000001  ${id}`],
+  [["clearing", "files"], {}, `${at}  bank  first  parked  1  2  3  4  5  ${id}`],
+  [["clearing", "exceptions"], {}, `${at}  card  parked  bank  r-2  amount 1, there 2  ${id}`],
+  [["clearing", "exceptions"], { line: { refId: "r-1" } }, `${at}  card  parked  bank  r-1  amount 1, there 2  ${id}`],
+])("paybell %j of %j has each figure in its column", async (args, change, row) => {
+  const shown = { ...money, ...change };
+  const answer: typeof fetch = async () =>
+    Response.json({ items: [shown], next: null, lines: [shown], totals: [shown], isComplete: true });
+  const { stdout } = await line.run(args, { fetch: answer });
+  expect(stdout.split("\n").map((text) => text.replaceAll(/ {2,}/g, "  "))).toContain(row);
+  expect(stdout).not.toContain("not over");
 });
 
 describe("--since", () => {
@@ -109,6 +164,20 @@ describe("--since", () => {
       nowMs,
     });
     expect(ran.json<{ items: object[] }>().items).toEqual([item]);
+  });
+
+  test.each([
+    ["transaction", "createdAt"],
+    ["batch", "closedAt"],
+    ["event", "at"],
+    ["reversal", "createdAt"],
+  ])("of %s includes its own moment, and passes over ids that a switch made", async (noun, field) => {
+    const of = (time: string, own: string) => ({ id: own, [field]: `2026-11-22T13:${time}Z` });
+    const bySwitch = of("00:00.000", id.replace("-728c", "-428c"));
+    const all = [bySwitch, of("05:00.000", id), of("04:59.999", other), of("05:00.001", id)];
+    const args = [noun, "list", "--since", "1h", "--json"];
+    const ran = await line.run(args, { fetch: service(...all).fetch, nowMs });
+    expect(ran.json<{ items: object[] }>().items).toEqual([all[1]]);
   });
 
   test("that is no time is refused", async () => {
@@ -139,8 +208,65 @@ describe("--follow", () => {
       expect(code).toBe(0);
       const [headers, ...rows] = stdout.trimEnd().split("\n");
       expect([headers, rows.length]).toEqual([expect.stringMatching(/^(?:CREATED AT|AT|NUMBER) /), 2]);
+      expect(new Set(waits)).toEqual(new Set([2_000]));
     },
   );
+
+  const ago = (seconds: number) => new Date(Date.parse(at) - seconds * 1_000).toISOString();
+  /** Answers one reading after the other, and ends with the last. */
+  async function followed(args: readonly string[], ...readings: (Record<string, number> | number | "away")[]) {
+    const limits: (string | null)[] = [];
+    let running: ReturnType<typeof line.start> | undefined;
+    const answer: typeof fetch = async (input) => {
+      limits.push(new URL(String(input)).searchParams.get("limit"));
+      const reading = readings.shift();
+      if (readings.length === 0) running?.interrupt();
+      if (reading === "away") throw new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
+      if (typeof reading === "number") return Response.json({ code: "c", detail: "d" }, { status: reading });
+      const items = Object.entries(reading ?? {}).map(([tid, age]) => ({
+        ...item,
+        id: `${id}${tid}`,
+        tid,
+        createdAt: ago(age),
+      }));
+      return Response.json({ items, next: null });
+    };
+    running = line.start(["transaction", "list", "--follow", "--json", ...args], { fetch: answer });
+    const { code, stdout } = await running.ended;
+    const rows = stdout
+      .trimEnd()
+      .split("\n")
+      .filter((row) => row !== "");
+    return { code, shown: rows.map((row) => (JSON.parse(row) as { tid: string }).tid).join(" "), limits };
+  }
+
+  test.each([
+    ["one that was committed late", [], [{ a: 0 }, { a: 0, b: 9 }, { a: 0, b: 9 }], "a b"],
+    ["none that is older than that", [], [{ a: 0 }, { a: 0, b: 11 }], "a"],
+    [
+      "all that came at once, oldest first",
+      ["--limit", "1"],
+      [{ a: 5 }, { c: 0, b: 1, a: 5 }, { c: 0, b: 1 }],
+      "a b c",
+    ],
+    ["none that --limit left out at first", ["--limit", "1"], [{ a: 0 }, { a: 0, b: 9 }], "a"],
+    ["none from before --since", ["--since", ago(8)], [{ a: 0 }, { a: 0, b: 7, c: 9 }], "a b"],
+    ["the first ones of an empty list", ["--since", ago(8)], [{}, {}, { a: 8 }, { b: 0, a: 8 }], "a b"],
+  ] as const)("shows %s", async (_, args, readings, shown) => {
+    const ran = await followed(args, ...readings, {});
+    expect(ran).toMatchObject({ code: 0, shown });
+    const [first, ...later] = ran.limits;
+    expect([first, new Set(later)]).toEqual([args[0] === "--limit" ? "1" : "50", new Set(["500"])]);
+  });
+
+  test.each([429, 500, 503, "away"] as const)("goes on after %s, unless the list never began", async (trouble) => {
+    expect(await followed([], { a: 5 }, trouble, trouble, { b: 0, a: 5 }, {})).toMatchObject({ code: 0, shown: "a b" });
+    expect(await followed([], trouble, { a: 0 }, {})).toMatchObject({ code: 3, shown: "" });
+  });
+
+  test.each([400, 401, 403, 404])("ends at %d: waiting does not help", async (status) => {
+    expect(await followed([], { a: 5 }, status, { b: 0, a: 5 }, {})).toMatchObject({ code: 3, shown: "a" });
+  });
 
   test("with --json writes an object a line", async () => {
     const following = line.start(["event", "list", "--follow", "--json"], { fetch: service(later, item).fetch });

@@ -241,6 +241,8 @@ describe("the seal", () => {
     const { code, explained } = await open(delivery());
     expect(code).toBe(0);
     expect(finding(explained, "seal")?.text).toContain("encryptionKey[1]");
+    const ofEnvironment = { PAYBELL_ENCRYPTION_KEY: `${key()}, ${key()}, ${old}` };
+    expect(finding((await open(delivery(), [], { env: ofEnvironment })).explained, "seal")?.text).toContain("[2]");
   });
 });
 

@@ -1,7 +1,22 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { CommandLine } from "./command-line.ts";
+
+/** What was given to the programs of the service's package, which do nothing here and end with 1. */
+const began: [name: string, ...given: unknown[]][] = [];
+vi.mock("@paybell/server", () => {
+  const names = "Serve Sandbox Check Migrate Backup Verify Restore RestoreHold MasterKeyNew MasterKeyRotate AlertsTest";
+  const others = "AuditVerify AuditRotateKey AuditExport AcquirerTest";
+  const program = (name: string) => [
+    `run${name}`,
+    async (_: unknown, ...given: unknown[]) => {
+      began.push([name, ...given]);
+      return 1;
+    },
+  ];
+  return Object.fromEntries(`${names} ${others}`.split(" ").map(program));
+});
 
 const id = "01a1fc40-577c-728c-bd54-142edc79a51f";
 const nowMs = () => Date.parse("2026-11-25T12:00:00.000Z");
@@ -19,11 +34,12 @@ const answer = {
   ...{ name: "n", tid: "T0000001", mid: "M", acquirer: "", minutes: 0, matched: 2, redelivered: 2, target: "t" },
   ...{ held: { paused: 0, order: 0 }, keys: [ended, valid, { ...valid, kind: "signingKey", name: "no API key" }] },
   ...{ settings: { name: "n", callBackUrl: null }, items: [], next: null, subject: {}, attempts: [] },
+  ...{ command: "SALE", batchNo: "", points: [] },
   createdAt: "2026-11-25T11:00:00.000Z",
 };
 
 /** Runs a command on a service that answers everything, and returns its requests. */
-async function requestsOf(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+async function requestsOf(args: readonly string[], env: Readonly<Record<string, string>> = {}, change: object = {}) {
   const requests: [method: string, url: string, body?: unknown][] = [];
   const given: RequestInit[] = [];
   const serve: typeof fetch = async (input, init = {}) => {
@@ -31,7 +47,7 @@ async function requestsOf(args: readonly string[], env: Readonly<Record<string, 
     const body = typeof init.body === "string" ? [JSON.parse(init.body) as unknown] : [];
     requests.push([init.method ?? "GET", decodeURIComponent(pathname + search), ...body] as (typeof requests)[number]);
     given.push(init);
-    return Response.json(pathname.endsWith("/acquirers") ? { items: [] } : answer);
+    return Response.json(pathname.endsWith("/acquirers") ? { items: [] } : { ...answer, ...change });
   };
   const ran = await line.run(args, { env, fetch: serve, nowMs });
   return { ...ran, requests, given };
@@ -62,6 +78,45 @@ test.each<[args: string[], method: string, url: string, body?: unknown]>([
   [
     ["notifications", "list", "--state", "parked", "--reason", "tls", "--q", "o-1", "--limit", "7", ...between, ...of],
     ...(["GET", `${operator}/notifications?partner=${id}&state=parked&reason=tls&q=o-1&${times}&limit=7`] as const),
+  ],
+  ...(["batch", "settlement", "reversal"] as const).map((noun, at): [string[], string, string] => {
+    const [plural, state] = [`${noun}${noun === "batch" ? "e" : ""}s`, ["CLOSED", "waiting", "PARKED"][at] ?? ""];
+    return [
+      [noun, "list", "--state", state, ...of],
+      "GET",
+      `${operator}/${plural}?partner=${id}&state=${state}&limit=50`,
+    ];
+  }),
+  [["event", "list", "--state", "parked", ...of], "GET", `${operator}/events?partner=${id}&state=parked&limit=50`],
+  [["endpoint", "list", "--state", "open", ...of], "GET", `${operator}/endpoints?partner=${id}&state=open&limit=500`],
+  [
+    ["notifications", "list", "--as", "partner", "--q", "o-1", "--state", "parked"],
+    ...(["GET", "/v1/notifications/search?state=parked&q=o-1&limit=50"] as const),
+  ],
+  [
+    ["notifications", "redeliver", "--as", "partner", "--state", "parked", "--reason", "tls", "--yes"],
+    ...(["POST", "/v1/redeliveries", { filter: { state: "parked", reason: "tls" }, to: "original" }] as const),
+  ],
+  [
+    ["notifications", "redeliver", id, "--as", "partner"],
+    ...(["POST", `/v1/notifications/${id}/redeliver`, { to: "original" }] as const),
+  ],
+  [["partner", "statistics", id, "--span", "week"], "GET", `${partner}/figures?span=week`],
+  [
+    ["history", "export", "--day", "2026-11-21", "--format", "csv", "--out", "day.csv", ...of],
+    ...(["GET", `${operator}/history/2026-11-21?format=csv&partner=${id}`] as const),
+  ],
+  [
+    ["clearing", "send", "profile", "--acquirer", "first"],
+    ...(["POST", `${operator}/clearing-files?acquirer=first&name=profile`] as const),
+  ],
+  [
+    ["endpoint", "change", "https://a.example/", "--command", "VOID"],
+    ...(["PUT", "/v1/callback-url", { callBackUrl: "https://a.example/", command: "VOID" }] as const),
+  ],
+  [
+    ["endpoint", "change", "--command", "VOID", "--remove"],
+    ...(["PUT", "/v1/callback-url", { callBackUrl: null, command: "VOID" }] as const),
   ],
   [["notifications", "show", id, "--json"], "GET", `/v1/notifications/${id}/sealed`],
   [
@@ -137,6 +192,191 @@ test.each<[args: string[], method: string, url: string, body?: unknown]>([
 function why() {
   return { reason: "the bank says so" };
 }
+
+test.each<[args: string[], change: object, code: number, said: string, posts: number]>([
+  [["notifications", "redeliver", "--state", "parked", "--yes", ...of], { matched: 0 }, 1, "Nothing matches.", 1],
+  [["notifications", "redeliver", "--state", "parked", "--dry-run", ...of], {}, 0, "2 of 1 partner match", 1],
+  [["notifications", "redeliver", id], { held: "paused" }, 0, "it waits, because its partner is paused", 1],
+  [["notifications", "redeliver", id], { held: "order" }, 0, "it waits for an earlier one of its chain", 1],
+  [["clearing", "resolve", id, "--yes", ...reason], { state: "resolved" }, 1, "is resolved already", 0],
+  [["proposal", "rule", "--minutes", "0"], {}, 1, "One admin is enough, as before.", 1],
+  [["proposal", "rule"], {}, 0, "One admin is enough.", 0],
+  [["trigger", "sale", "--anywhere"], { status: "ERROR", notification: null }, 1, "ERROR", 1],
+  [["trigger", "decline", "--anywhere"], { status: "ERROR", notification: null }, 0, "ERROR", 1],
+  [["trigger", "decline", "--anywhere"], { status: "SUCCESS", notification: null }, 1, "SUCCESS", 1],
+  [["notifications", "show", id], { state: "accepted" }, 0, "accepted at", 0],
+  [["notifications", "show", id], { state: "parked" }, 1, "parked after", 0],
+])("paybell %j with %j ends with %d", async (args, change, code, said, posts) => {
+  const ran = await requestsOf(args, {}, change);
+  expect([ran.code, ran.stdout], ran.stderr).toEqual([code, expect.stringContaining(said)]);
+  expect(ran.requests.filter(([method]) => method !== "GET")).toHaveLength(posts);
+});
+
+test.each([
+  ["notifications", "redeliver", id, "another"],
+  ["statement", "day", "2026-11-21", "--csv"],
+  ["clearing", "send", "profile", "--acquirer", "first"],
+  ["history", "export", "--day", "2026-11-21", "--out", "refused.jsonl"],
+])("paybell %j ends with 3 if the service is unavailable, and asks no more", async (...args) => {
+  let asked = 0;
+  const refuse: typeof fetch = async () => {
+    asked += 1;
+    return Response.json({ code: "unavailable", detail: "It stops." }, { status: 503 });
+  };
+  const ran = await line.run(args, { fetch: refuse });
+  expect(ran).toMatchObject({ code: 3, stdout: "", stderr: expect.stringContaining("It stops.") });
+  expect(asked).toBe(1);
+});
+
+const proposed = { action: "addOperator", partnerId: null, input: {}, proposedBy: "Ada", expiresAt: "A" };
+
+test.each<[args: string[], made: object, secret: string]>([
+  [["partner", "rotate", "signingKey", ...of], { kind: "signingKey" }, "pb_new"],
+  [["api-key", "add", "till", "--scopes", "read", ...of], { secret: undefined, apiKey: "pb_added" }, "pb_added"],
+  [["operator", "add", "Ada"], { secret: undefined, token: "pbo_added" }, "pbo_added"],
+  [
+    ["proposal", "confirm", id, "--yes"],
+    { secret: undefined, token: "pbo_added", items: [{ id, ...proposed }] },
+    "pbo_added",
+  ],
+  [["partner", "add", "--name", "n"], { secret: undefined, apiKey: "pb_added" }, "pb_added"],
+  [["keys", "generate"], {}, "whsec_"],
+])("paybell %j --out has its secret in the file only, also with --json", async (args, made, secret) => {
+  for (const [at, form] of [[], ["--json"]].entries()) {
+    const out = `${args.slice(0, 2).join("-")}-${at}.json`;
+    const { code, stdout, stderr } = await requestsOf([...args, "--out", out, ...form], {}, made);
+    expect(code, stderr).toBe(0);
+    expect(stdout).toContain(out);
+    expect(stdout + stderr).not.toMatch(/pb_|pbo_|whsec_/);
+    const path = join(line.folder, out);
+    expect([readFileSync(path, "utf8").includes(secret), statSync(path).mode & 0o777]).toEqual([true, 0o600]);
+  }
+});
+
+test("the file of a new partner has all that opens its IPNs", async () => {
+  const made = { apiKey: "pb_added", encryptionKey: "e", signingKey: "s", webhookSecret: "w" };
+  const serve: typeof fetch = async () => Response.json({ id, ...made });
+  const settings = ["--cipher", "aes-256-cbc", "--encoding", "hex", "--signing", "whole", "--wire-names", "sample"];
+  const args = ["partner", "add", "--name", "n", "--fields", "extended", ...settings, "--json"];
+  expect((await line.run(args, { fetch: serve })).json()).toEqual({
+    ...{ baseUrl: "https://paybell.example", partnerId: id, ...made },
+    ...{
+      cipher: "aes-256-cbc",
+      encoding: "hex",
+      signing: { mode: "whole" },
+      fields: ["extended"],
+      wireNames: "sample",
+    },
+  });
+});
+
+test("each key that is generated is another one, of 32 bytes", async () => {
+  const { stdout } = await line.run(["keys", "generate"]);
+  const keys = [...stdout.matchAll(/^PAYBELL_(\w+)=(?:whsec_)?(\S+)$/gm)].map(([, name, key = ""]) => [name, key]);
+  expect(keys.map(([name]) => name)).toEqual(["ENCRYPTION_KEY", "SIGNING_KEY", "WEBHOOK_SECRET"]);
+  expect(new Set(keys.map(([, key]) => key)).size).toBe(3);
+  for (const [, key = ""] of keys) expect(Buffer.from(key, "base64")).toHaveLength(32);
+});
+
+test.each([
+  ["partner", "show"],
+  ["partner", "statistics"],
+  ["terminal", "list", "--partner"],
+  ["api-key", "list", "--partner"],
+])("paybell %s %s %s of a partner that is named takes an operator's token", async (...args) => {
+  const { code, stderr, requests } = await requestsOf([...args, id], { PAYBELL_OPERATOR_TOKEN: "" });
+  expect([code, stderr, requests]).toEqual([2, expect.stringContaining("there is no operator token"), []]);
+});
+
+test.each(["", " ", "-1", "x", "1e9"])("--overlap-hours %j is refused: 0 would end the key at once", async (hours) => {
+  const { code, requests } = await requestsOf([
+    "partner",
+    "rotate",
+    "apiKey",
+    "--overlap-hours",
+    hours,
+    "--yes",
+    ...of,
+  ]);
+  expect([code, requests]).toEqual([2, []]);
+});
+
+test("status counts partners by their state, and lists the keys that end within the days, the first first", async () => {
+  const ends = (kind: string, expiresAt: string | null) => ({ id, kind, expiresAt });
+  const keys = [
+    ...[ends("last", "2026-11-26T12:00:00.000Z"), ends("later", "2026-11-26T12:00:00.001Z"), ends("never", null)],
+    ...[ends("ended", "2026-11-25T12:00:00.000Z"), ends("next", "2026-11-25T12:00:00.001Z")],
+  ];
+  const partners = ["active", "paused", "disabled", "disabled"].map((state) => ({
+    id,
+    state,
+    settings: { name: state },
+    keys: state === "active" ? keys : [],
+  }));
+  const overview = { trouble: [], parked: [], pending: 3, oldestPendingAt: null, standing: { parked: 2 } };
+  const serve: typeof fetch = async (input) => {
+    const { pathname, searchParams } = new URL(String(input));
+    if (pathname.endsWith("/endpoints"))
+      return Response.json({ items: [{ target: "t", state: searchParams.get("state") }], next: null });
+    if (pathname.endsWith("/partners")) return Response.json({ items: partners, next: null });
+    return Response.json(pathname === "/readyz" ? { ready: true, checks: {} } : overview);
+  };
+  const ran = await line.run(["status", "--keys-within", "1", "--json"], { fetch: serve, nowMs });
+  const {
+    partners: counts,
+    keysEnding,
+    endpoints,
+    backlog,
+  } = ran.json<{ partners: object; backlog: object; keysEnding: { kind: string }[]; endpoints: object[] }>();
+  expect([counts, backlog]).toEqual([
+    { total: 4, paused: 1, disabled: 2 },
+    { pending: 3, parked: 2, oldestPendingSeconds: 0 },
+  ]);
+  expect(keysEnding.map(({ kind }) => kind)).toEqual(["next", "last"]);
+  expect(endpoints).toMatchObject([{ state: "open" }, { state: "gone" }]);
+});
+
+const json = false;
+const head = `12:${"ab".repeat(32)}`;
+
+test.each<[args: string[], name: string, ...given: unknown[]]>([
+  [["serve"], "Serve", "all"],
+  [["serve", "--role", "delivery"], "Serve", "delivery"],
+  [["sandbox"], "Sandbox"],
+  [["check", "--json"], "Check", { json: true }],
+  [["migrate"], "Migrate", { json }],
+  [["alerts", "test"], "AlertsTest", { json }],
+  [["master-key", "new"], "MasterKeyNew"],
+  [["master-key", "rotate"], "MasterKeyRotate", { json }],
+  [["backup", "/b"], "Backup", { folder: "/b", json }],
+  [["verify", "/b", "--wal", "/w"], "Verify", { backup: "/b", wal: "/w", json }],
+  [
+    ["restore", "/b", "--into", "/i", "--wal", "/w", "--to", "1h"],
+    ...(["Restore", { backup: "/b", into: "/i", wal: "/w", to: from, json }] as const),
+  ],
+  [["restore", "hold"], "RestoreHold", { json }],
+  [["audit", "verify", "--expect", head], "AuditVerify", { json, expect: { seq: 12, hash: "ab".repeat(32) } }],
+  [["audit", "rotate-key", "--yes"], "AuditRotateKey", { json }],
+  [["audit", "export"], "AuditExport", { format: "json-lines", after: 0, follow: false }],
+  [
+    ["audit", "export", "--format", "syslog", "--after", "1200", "--follow"],
+    ...(["AuditExport", { format: "syslog", after: 1_200, follow: true }] as const),
+  ],
+  [
+    ["acquirer", "test", "first", "--mid", "M", "--tid", "T", "--token", "t", "--amount", "1", "--batch", "000002"],
+    "AcquirerTest",
+    {
+      ...{ name: "first", mid: "M", tid: "T", token: "t", amount: "1", currency: "VND" },
+      batch: "000002",
+      trace: "1",
+      json,
+    },
+  ],
+])("paybell %j begins what it says, and ends with its code", async (args, ...program) => {
+  began.splice(0);
+  const { code, stderr } = await line.run(args, { nowMs });
+  expect([code, stderr, began]).toEqual([1, "", [program]]);
+});
 
 test("a request waits longer than a command does for its acquirer, and its key follows no redirection", async () => {
   const limit = vi.spyOn(AbortSignal, "timeout");
