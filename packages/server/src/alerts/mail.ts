@@ -13,7 +13,7 @@ export interface MailServer {
 }
 
 export interface MailOptions extends MailServer {
-  readonly to: readonly string[];
+  readonly to: string;
   /** The operators' address of the service; null: unknown. */
   readonly consoleUrl: string | null;
 }
@@ -53,14 +53,15 @@ export class Mailer {
   }
 }
 
+/** One address, as a channel: a server that accepts a mail for some addresses does not fail it for the others. */
 export function mailTarget({ to, consoleUrl, ...server }: MailOptions): AlertChannel {
   const mailer = new Mailer(server);
   return {
-    name: "mail",
+    name: `mail to ${to}`,
     send: (group, signal) =>
       mailer.send(
         {
-          to,
+          to: [to],
           subject: `[Paybell] ${titleOf(group)}`,
           text: [...linesOf(group), "", `What to do: ${runbookOf(group, consoleUrl)}`, ""].join("\n"),
           messageId: `<${group.first.id}@paybell>`,

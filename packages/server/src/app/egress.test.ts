@@ -103,7 +103,7 @@ test("alerts go through the proxy, mails too", async () => {
   );
   expect(tested).toEqual([
     { target: "webhook", ok: true, problem: "" },
-    { target: "mail", ok: true, problem: "" },
+    { target: "mail to ada@ours.example", ok: true, problem: "" },
   ]);
   expect(bodies.join("")).toContain("alert_test");
   expect(mails.join("")).toContain("A test: alerts arrive here");

@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { SMTPServer } from "smtp-server";
+import { expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
-import { isAlerting } from "./alerts.ts";
+import { isAlerting, testAlerts } from "./alerts.ts";
 
 const secret = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;
 
@@ -18,4 +21,25 @@ test.each<[string, NodeJS.ProcessEnv]>([
 ])("alerts are sent with %s alone", (_, env) => {
   expect(isAlerting(readConfig({}))).toBe(false);
   expect(isAlerting(readConfig(env))).toBe(true);
+});
+
+test("an address that the mail server refuses is named, and the others get their mail", async () => {
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    onRcptTo: ({ address }, _, done) => done(address.startsWith("gone") ? new Error("no such person") : null),
+    onData: (stream, _, done) => void stream.resume().on("end", done),
+  });
+  const listening = server.listen(0, "127.0.0.1");
+  await once(listening, "listening");
+  onTestFinished(() => new Promise((resolve) => server.close(resolve)));
+  const config = readConfig({
+    PAYBELL_ALERT_MAIL_URL: `smtp://127.0.0.1:${(listening.address() as AddressInfo).port}`,
+    PAYBELL_ALERT_MAIL_FROM: "paybell@shop.example",
+    PAYBELL_ALERT_MAIL_TO: "ada@shop.example, gone@shop.example",
+  });
+  expect(await testAlerts(config)).toEqual([
+    { target: "mail to ada@shop.example", ok: true, problem: "" },
+    { target: "mail to gone@shop.example", ok: false, problem: expect.stringContaining("no such person") },
+  ]);
 });

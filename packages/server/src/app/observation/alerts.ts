@@ -49,7 +49,7 @@ export async function openAlertTargets(
   const mailServer = mailServerOf(config, proxy);
   if (mailServer !== undefined) {
     const { mailTarget } = await import("../../alerts/mail.ts");
-    targets.push(mailTarget({ ...mailServer, to: alertMailTo, consoleUrl }));
+    targets.push(...alertMailTo.map((to) => mailTarget({ ...mailServer, to, consoleUrl })));
   }
   return targets;
 }
