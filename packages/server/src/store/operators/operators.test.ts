@@ -16,6 +16,7 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
   const operators = new Operators(store, systemClock);
   const person = { subject: "https://login.example ada", name: "Ada", role: "admin" } as const;
   const over = await operators.signIn(person);
+  const others = [await operators.signIn({ ...person, subject: "bob" }), await operators.signIn(person)];
   const byAdmin = await operators.add({ name: "Grace", role: "viewer" });
   await withAdmin(database.url, (client) =>
     client.query("UPDATE operators SET expires_at = now() - interval '25 hours'"),
@@ -25,6 +26,7 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
   const ids = (await operators.list()).map(({ id }) => id);
   expect(ids).toEqual(expect.arrayContaining([byAdmin.operator.id, operator.id]));
   expect(ids).not.toContain(over.operator.id);
+  expect(ids, "there were two admins").toEqual(expect.arrayContaining([others[1]?.operator.id]));
   await store.used(operator.id);
   await withAdmin(database.url, (client) => client.query("UPDATE operators SET last_used_at = '2026-01-31T00:00:00Z'"));
   await store.used(operator.id);
