@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { Till } from "../../till.fixture.ts";
 import { layoutOf, Mapping } from "../mapping.ts";
 import { Codec } from "../message/codec.ts";
-import { matchProblems, ProfileError, readProfile } from "./read.ts";
+import { matchProblems, ProfileError, readProfile, wantsCards } from "./read.ts";
 
 const path = join(import.meta.dirname, "../../../../../../docs/operator/acquirer-profile.json");
 const text = readFileSync(path, "utf8");
@@ -80,6 +80,19 @@ describe("a host's profile", () => {
     });
   });
 
+  test.each([
+    ["VOID", "{cardToken}", true],
+    ["REVERSAL", "{expDate:4}", true],
+    ["PREAUTH_COMPLETE", "{entryMode}", true],
+    ["BATCH_UPLOAD", "{traceNo}", false],
+    ["SALE", "{expDate}", false],
+    ["PREAUTH", "{expDate}", false],
+  ])("whose %s writes %s needs the card of a transaction later: %s", (message, template, isWanted) => {
+    const profile = JSON.parse(text) as Json;
+    profile.messages[message].fields["48"] = template;
+    expect(wantsCards(readProfile(JSON.stringify(profile)))).toBe(isWanted);
+  });
+
   test("that cannot tell two requests apart is used over one connection of one instance", () => {
     const profile = JSON.parse(text) as Json;
     Object.assign(profile, { matchBy: [11], network: { ...profile.network, connections: 2 } });
@@ -148,7 +161,7 @@ describe("a host's profile", () => {
       "messages.VOID.fields.3: the processing code of a message that can be reversed must be written out",
     ],
     ["a card's token in traces", (it) => (it.shownFields = [48]), "shownFields: field 48 holds card data"],
-    ...["{pinBlock}", "{emv}", "{track2}"].map((value): [string, (profile: Json) => void, string] => [
+    ...["{pinBlock}", "{emv}", "{track2}", "{pinBlock:16}"].map((value): [string, (profile: Json) => void, string] => [
       `${value} in traces`,
       (it) => {
         it.messages.SALE.fields["62"] = value;
@@ -214,9 +227,9 @@ describe("a host's profile", () => {
     const problems = problemsWith((it) => {
       it.currencies.USD.exponent = 0;
       it.shownFields = [2];
-      it.network.echo.fields["11"] = "{trace}";
+      for (const name of ["signOn", "echo", "signOff"]) it.network[name].fields["11"] = "{trace}";
     });
-    expect(problems).toHaveLength(3);
+    expect(problems).toHaveLength(5);
   });
 
   test("is refused if it is not JSON", () => {

@@ -17,7 +17,7 @@ export class ProfileError extends Error {
   }
 }
 
-const secretValues = ["{cardToken}", "{track2}", "{pinBlock}", "{emv}"];
+const secretValues = /\{(?:cardToken|track2|pinBlock|emv)[:}]/;
 
 /**
  * One that cannot tell two requests apart is used over one connection of one instance, which alone can keep them apart.
@@ -123,14 +123,12 @@ function structureProblems({ structures, fields, standard }: Profile): string[] 
   });
 }
 
-function isSecret(template: string): boolean {
-  return secretValues.some((value) => template.includes(value));
-}
-
 function shownProblems(profile: Profile): string[] {
   const withToken = new Set(
     messages(profile).flatMap(([, { fields }]) =>
-      Object.entries(fields).flatMap(([field, template]) => (isSecret(template) ? [placeOf(field).field] : [])),
+      Object.entries(fields).flatMap(([field, template]) =>
+        secretValues.test(template) ? [placeOf(field).field] : [],
+      ),
     ),
   );
   return profile.shownFields
@@ -138,14 +136,13 @@ function shownProblems(profile: Profile): string[] {
     .map((field) => `shownFields: field ${field} holds card data`);
 }
 
-const cardValues = ["{cardToken}", "{expDate}", "{entryMode}"];
+const cardValues = /\{(?:cardToken|expDate|entryMode)[:}]/;
 const firstMessages = new Set(["messages.SALE", "messages.PREAUTH"]);
 
 /** Whether a message after a transaction's first needs its card. */
 export function wantsCards(profile: Profile): boolean {
   const later = messages(profile).filter(([name]) => !firstMessages.has(name));
-  const templates = later.flatMap(([, { fields }]) => Object.values(fields));
-  return templates.some((template) => cardValues.some((value) => template.includes(value)));
+  return later.some(([, { fields }]) => Object.values(fields).some((template) => cardValues.test(template)));
 }
 
 function messages({

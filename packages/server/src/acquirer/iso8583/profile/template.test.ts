@@ -31,6 +31,7 @@ describe("the elements of a field", () => {
       "9F2602A1B282025C00",
     ],
     ["BER-TLV of characters", ascii, [["DF8129", "AB"]], "DF8129024142"],
+    ["BER-TLV with a length of just two bytes", hex, [["5A", "00".repeat(128)]], `5A8180${"00".repeat(128)}`],
     ["BER-TLV with a long length", hex, [["5A", "00".repeat(200)]], `5A81C8${"00".repeat(200)}`],
   ])("are written as %s", (_, structure, elements, written) => {
     expect(writeElements(elements, structure)).toBe(written);
