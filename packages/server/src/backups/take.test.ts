@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -44,4 +44,38 @@ exit 1`;
   const place = { folder, url: "postgres://u:right@127.0.0.1:9/d", env, version: "1.0.0" };
   const source = async () => ({ ...server, version: "99.1", major: 99 });
   await expect(takeBackup({ ...place, source, signal: new AbortController().signal })).rejects.toThrow("failed: right");
+});
+
+test.each([
+  ["exit 0", ["paybell-19700101T000000Z"]],
+  ["exit 1", []],
+])("a backup has its name, and its manifest, once it is verified: %s", async (verified, left) => {
+  const [programs, folder] = await Promise.all(["a", "b"].map((name) => mkdtemp(join(tmpdir(), `paybell-${name}-`))));
+  if (programs === undefined || folder === undefined) throw new Error("no folders");
+  onTestFinished(() =>
+    Promise.all([programs, folder].map((one) => rm(one, { recursive: true }))).then(() => undefined),
+  );
+  const ranges = '{"WAL-Ranges":[{"Timeline":1,"Start-LSN":"0/1"},{"Timeline":2,"Start-LSN":"0/2"}]}';
+  const script = (name: string, then: string) =>
+    writeFile(
+      join(programs, name),
+      `#!/bin/sh\n[ "$1" = --version ] && echo "${name} (PostgreSQL) 99.1" && exit\n${then}\n`,
+      { mode: 0o755 },
+    );
+  await script("pg_basebackup", `/bin/mkdir "$4" && echo '${ranges}' > "$4/backup_manifest"`);
+  await script("pg_verifybackup", verified);
+  let nowMs = -5_000;
+  const source = async () => {
+    nowMs += 5_000;
+    return { ...server, nowMs, version: "99.1", major: 99, walArchived: false };
+  };
+  const place = { folder, url: "postgres://u@127.0.0.1:9/d", env: { PATH: programs }, version: "1.0.0" };
+  await takeBackup({ ...place, source, signal: new AbortController().signal }).catch(() => undefined);
+  expect(await readdir(folder)).toEqual(left);
+  const [name] = left;
+  if (name === undefined) return;
+  expect(JSON.parse(await readFile(join(folder, name, "paybell-backup.json"), "utf8"))).toMatchObject({
+    ...{ name, schema: 94, postgresMajor: 99, walArchived: false, walSegmentBytes: 16_777_216 },
+    ...{ startedAt: "1970-01-01T00:00:00.000Z", endedAt: "1970-01-01T00:00:05.000Z", timeline: 2, startLsn: "0/2" },
+  });
 });
