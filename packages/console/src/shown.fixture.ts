@@ -8,14 +8,18 @@ import type { Session } from "./api/operations.ts";
 import { SessionContext } from "./session/session.ts";
 
 const common = { csrf: "c", expiresAt: "2100-01-01T00:00:00.000Z", sandbox: false } as const;
-const admin = { kind: "operator", name: "ada", role: "admin", ...common } as const;
+export const admin = { kind: "operator", name: "ada", role: "admin", ...common } as const;
 export const operator = { ...admin, role: "operator" } as const;
 export const viewer = { ...admin, role: "viewer" } as const;
 export const partner = {
   ...{ kind: "partner", name: "Cafe", partnerId: "p-1", scopes: null, view: null, ...common },
 } as const satisfies Session;
+/** A partner's key that may only look. */
+export const reader: Session = { ...partner, scopes: ["read"] };
+
 interface Button {
   readonly disabled: boolean | undefined;
+  readonly href: string | undefined;
   readonly onClick: ((event: object) => unknown) | undefined;
 }
 
@@ -29,12 +33,13 @@ interface Effect {
 
 /** What a page shows to a session. */
 export interface Shown {
-  readonly html: string;
   /**
    * Each row of a table, entry of a list, named value and state as text, in the page's order: a moment is in UTC, and a
    * link is followed by its address.
    */
   readonly lines: readonly string[];
+  /** What is typed into its fields, by their labels; of a hidden one with dots in front. */
+  readonly typed: Readonly<Record<string, string>>;
   /** What it asked for. */
   readonly asked: readonly string[];
   /** The buttons that can be clicked, those of its dialogs included. */
@@ -61,8 +66,8 @@ export async function show(
   });
   const recording = {
     defaultProps: {
-      renderRoot: ({ children, onClick, disabled }: Button & { readonly children: ReactNode }) => {
-        const nth = recorded.push({ onClick, disabled }) - 1;
+      renderRoot: ({ children, onClick, disabled, href }: Button & { readonly children: ReactNode }) => {
+        const nth = recorded.push({ onClick, disabled, href }) - 1;
         return createElement("button", { type: "button", "data-nth": nth }, children);
       },
     },
@@ -96,12 +101,14 @@ export async function show(
   }
   const buttons = [...html.matchAll(/<button [^>]*data-nth="(\d+)"[^>]*>(.*?)<\/button>/gs)].flatMap(
     ([, nth = "", name = ""]) => {
-      const { onClick, disabled = false } = recorded[Number(nth)] ?? {};
-      return onClick === undefined ? [] : [{ name: textOf(name), onClick, disabled }];
+      const { onClick, disabled = false, href } = recorded[Number(nth)] ?? {};
+      const clicked = onClick ?? (href === undefined ? undefined : () => undefined);
+      return clicked === undefined ? [] : [{ name: textOf(name), onClick: clicked, disabled }];
     },
   );
   return {
-    ...{ html, asked },
+    asked,
+    typed: typedIn(html),
     lines: [...html.replace(dialogs, "").matchAll(parts)].map(([part]) => textOf(part)),
     buttons: buttons.map(({ name, disabled }) => (disabled ? `${name} (disabled)` : name)),
     async click(name) {
@@ -135,6 +142,22 @@ const parts = new RegExp(
   ].join("|"),
   "gs",
 );
+
+function typedIn(html: string): Record<string, string> {
+  const labels = new Map(
+    [...html.matchAll(/<label [^>]*for="([^"]*)"[^>]*>(.*?)<\/label>/gs)].map(([, id = "", label = ""]) => [
+      id,
+      textOf(label).replace(" *", ""),
+    ]),
+  );
+  const fields = [...html.matchAll(/<(?:input|textarea) ([^>]*)>([^<]*)/g)].map(([, tag = "", inside = ""]) => {
+    const attribute = (name: string) => new RegExp(`(?:^| )${name}="([^"]*)"`).exec(tag)?.[1];
+    const label = labels.get(attribute("id") ?? "") ?? attribute("aria-label") ?? "";
+    const value = textOf(attribute("value") ?? inside);
+    return [label, attribute("type") === "password" ? `••• ${value}` : value];
+  });
+  return Object.fromEntries(fields.filter(([label]) => label !== ""));
+}
 
 function textOf(html: string): string {
   return html

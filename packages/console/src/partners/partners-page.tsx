@@ -148,7 +148,8 @@ export function NewPartnerPage() {
   );
 }
 
-function NewKeys({ partner }: { readonly partner: NewPartner }) {
+/** The keys of a new partner, hidden until they are looked at. */
+export function NewKeys({ partner }: { readonly partner: NewPartner }) {
   const [isKept, setIsKept] = useState(false);
   const [, navigate] = useLocation();
   return (

@@ -58,7 +58,7 @@ type Texts = Record<Name, string>;
 const names = Object.keys(fields) as readonly Name[];
 const required: readonly string[] = ["name", "callbackAddresses", "callingAddresses"];
 
-function textsOf(settings: Shown): Texts {
+export function textsOf(settings: Shown): Texts {
   return Object.fromEntries(names.map((name) => [name, fields[name].toText(settings[name])])) as Texts;
 }
 
@@ -66,7 +66,7 @@ function textsOf(settings: Shown): Texts {
  * The fields that differ from `before`, so that two people do not undo each other's changes. Of a new partner also the
  * required ones.
  */
-function inputOf(values: Texts, before: Texts, isKnown: boolean): Input {
+export function inputOf(values: Texts, before: Texts, isKnown: boolean): Input {
   const sent = names.filter((name) => values[name] !== before[name] || (!isKnown && required.includes(name)));
   return Object.fromEntries(sent.map((name) => [name, fields[name].toValue(values[name])])) as unknown as Input;
 }
