@@ -47,7 +47,7 @@ const figures = {
 };
 const all = {
   ...figures,
-  accepted: 1003,
+  accepted: 13,
   failed: 2,
   attemptP50Ms: 11,
   attemptP99Ms: 22,
