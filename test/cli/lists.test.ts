@@ -1,17 +1,24 @@
-import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { syncBuiltinESMExports } from "node:module";
+import timers from "node:timers/promises";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { meant } from "../../packages/cli/src/client/lists.ts";
 import { CommandLine } from "./command-line.ts";
 
 /** The waits between the requests of --follow, which take no time here. */
 const waits: number[] = [];
-vi.mock("node:timers/promises", async (original) => {
-  const real = await original<typeof import("node:timers/promises")>();
-  const setTimeout = async (ms: number) => {
-    waits.push(ms);
-    await real.setImmediate();
-  };
-  return { ...real, setTimeout };
+const { setTimeout: realSleep } = timers;
+beforeEach(() => {
+  waits.splice(0);
+  timers.setTimeout = ((ms, value, options) => {
+    waits.push(ms ?? 0);
+    return timers.setImmediate(value, options);
+  }) as typeof realSleep;
+  syncBuiltinESMExports();
 });
-beforeEach(() => waits.splice(0));
+afterEach(() => {
+  timers.setTimeout = realSleep;
+  syncBuiltinESMExports();
+});
 
 const id = "01a1fc40-577c-728c-bd54-142edc79a51f";
 const other = "01a1fc40-577c-728c-bd54-142edc79a520";
@@ -122,6 +129,12 @@ const money = {
   ...{ lines: 1, matched: 2, missingHere: 3, missingThere: 4, different: 5 },
   differences: [{ field: "amount", here: "1", there: "2" }],
 };
+const figures = {
+  ...{ accepted: 1, failed: 2, parked: 3, points: [], attemptP50Ms: 4, attemptP99Ms: 5, deliveryP50Ms: 6 },
+  ...{ deliveryP99Ms: null, asOf: at },
+};
+const standing = { parked: 4, tripped: 5, reversalsParked: 6, reversalsPending: 7, settlementsWaiting: 8 };
+const overview = { figures, standing, trouble: [], parked: [], pending: 9, oldestPendingAt: at };
 
 test.each([
   [["statement", "day", "2026-11-21"], {}, `${at}  SALE card  SUCCESS  VND  -7  order-1  ${id}  n`],
@@ -139,11 +152,19 @@ test.each([
   [["clearing", "files"], {}, `${at}  bank  first  parked  1  2  3  4  5  ${id}`],
   [["clearing", "exceptions"], {}, `${at}  card  parked  bank  r-2  amount 1, there 2  ${id}`],
   [["clearing", "exceptions"], { line: { refId: "r-1" } }, `${at}  card  parked  bank  r-1  amount 1, there 2  ${id}`],
+  ...["Accepted  1", "Failed  2 attempts", "Parked  3", "Attempt  p50 4 ms, p99 5 ms", "Delivery  p50 6 ms, p99 –"].map(
+    (row): [string[], object, string] => [["partner", "statistics", id], figures, row],
+  ),
+  ...[
+    ...["Accepted  1", "Failed  2 attempts", "Parked  3, 4 in all", "Pending  9, the oldest for 60 s"],
+    ...["Circuits  5 open or gone", "Money  6 Reversals parked, 7 pending, 8 settlements waiting"],
+  ].map((row): [string[], object, string] => [["top"], overview, row]),
 ])("paybell %j of %j has each figure in its column", async (args, change, row) => {
   const shown = { ...money, ...change };
   const answer: typeof fetch = async () =>
-    Response.json({ items: [shown], next: null, lines: [shown], totals: [shown], isComplete: true });
-  const { stdout } = await line.run(args, { fetch: answer });
+    Response.json({ ...change, items: [shown], next: null, lines: [shown], totals: [shown], isComplete: true });
+  const nowMs = () => Date.parse(at) + 60_000;
+  const { stdout } = await line.run(args, { fetch: answer, nowMs });
   expect(stdout.split("\n").map((text) => text.replaceAll(/ {2,}/g, "  "))).toContain(row);
   expect(stdout).not.toContain("not over");
 });
@@ -251,6 +272,12 @@ describe("--follow", () => {
     ],
     ["none that --limit left out at first", ["--limit", "1"], [{ a: 0 }, { a: 0, b: 9 }], "a"],
     ["none from before --since", ["--since", ago(8)], [{ a: 0 }, { a: 0, b: 7, c: 9 }], "a b"],
+    [
+      "nothing twice, if newer ones leave the list",
+      [],
+      [{ b: 0, a: 60 }, { b: 0, a: 60 }, { a: 60 }, { a: 60 }],
+      "a b",
+    ],
     ["the first ones of an empty list", ["--since", ago(8)], [{}, {}, { a: 8 }, { b: 0, a: 8 }], "a b"],
   ] as const)("shows %s", async (_, args, readings, shown) => {
     const ran = await followed(args, ...readings, {});
@@ -276,6 +303,22 @@ describe("--follow", () => {
     const rows = stdout.trimEnd().split("\n");
     expect(rows.map((row) => (JSON.parse(row) as { id: string }).id)).toEqual([id, other]);
   });
+});
+
+test.each([
+  [["top", "--interval", "3"], 3_000],
+  [["notifications", "progress", id, "--follow"], 1_000],
+])("%j asks again after %d ms", async (args, waited) => {
+  let asked = 0;
+  let running: ReturnType<typeof line.start> | undefined;
+  const answer: typeof fetch = async () => {
+    asked += 1;
+    if (asked === 3) running?.interrupt();
+    return Response.json({ ...overview, held: { paused: 0, order: 0 }, due: 1 });
+  };
+  running = line.start(args, { fetch: answer, isTerminal: true });
+  await running.ended;
+  expect(waits.slice(0, 2)).toEqual([waited, waited]);
 });
 
 test("TAB completes names, or the id if a shell would read more than letters, or several have the name", async () => {
@@ -320,6 +363,21 @@ describe("a name in place of an id", () => {
     expect(stderr).toMatch(
       /2 have the name "twin".*\n {2}\S+520 {2}Twin\n {2}\S+521 {2}Twin\n.*`paybell partner list`/,
     );
+  });
+
+  test.each([
+    ["twin", 1],
+    ["Twin", 0],
+    [id.toUpperCase(), 0],
+    ["TWIN", undefined],
+  ])("%s is the one of these very letters, or an id, before one in other letters", async (text, at) => {
+    const named = [
+      { id, names: ["Twin"] },
+      { id: other, names: ["twin", id] },
+    ];
+    const found = () => meant(named, text, "partner", "paybell partner list");
+    if (at === undefined) expect(found).toThrow("2 have the name");
+    else expect(found()).toBe(named[at]);
   });
 
   test("that no partner has is refused", async () => {

@@ -107,7 +107,7 @@ test.each<[args: string[], method: string, url: string, body?: unknown]>([
     ...(["GET", `${operator}/history/2026-11-21?format=csv&partner=${id}`] as const),
   ],
   [
-    ["clearing", "send", "profile", "--acquirer", "first"],
+    ["clearing", "send", "./profile", "--acquirer", "first"],
     ...(["POST", `${operator}/clearing-files?acquirer=first&name=profile`] as const),
   ],
   [
@@ -270,6 +270,13 @@ test("the file of a new partner has all that opens its IPNs", async () => {
   });
 });
 
+test("the file of a key that an operator makes has no URL, which may be the operators' own", async () => {
+  const made = { secret: undefined, apiKey: "pb_added" };
+  await requestsOf(["api-key", "add", "till", "--scopes", "read", "--out", "till.json", ...of], {}, made);
+  const written = JSON.parse(readFileSync(join(line.folder, "till.json"), "utf8")) as object;
+  expect(written).toEqual({ partnerId: id, apiKeyId: id, apiKey: "pb_added" });
+});
+
 test("each key that is generated is another one, of 32 bytes", async () => {
   const { stdout } = await line.run(["keys", "generate"]);
   const keys = [...stdout.matchAll(/^PAYBELL_(\w+)=(?:whsec_)?(\S+)$/gm)].map(([, name, key = ""]) => [name, key]);
@@ -387,7 +394,7 @@ test("a request waits longer than a command does for its acquirer, and its key f
 });
 
 test("with both an operator token and an API key a command is the operator's", async () => {
-  line.write("both.json", { partnerId: id });
+  line.write("both.json", { id });
   for (const [command, path] of [
     [["partner", "show"], partner],
     [["partner", "statistics"], `${partner}/figures?span=hour`],

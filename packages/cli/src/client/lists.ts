@@ -119,8 +119,7 @@ async function followNewest<Item>(
 ): Promise<ExitCode> {
   const table = new Table(list.columns);
   let shown: ReadonlySet<string> | undefined;
-  /** Older ones are not shown, though some may exist. */
-  let oldest = since;
+  /** Older ones are not shown, though some may exist: it only moves on, also if the newest leave the list. */
   let from = since;
   for (;;) {
     try {
@@ -130,9 +129,9 @@ async function followNewest<Item>(
       const lines = json ? added.map((item) => JSON.stringify(item)) : table.lines(added);
       stdout.write(lines.map((line) => `${line}\n`).join(""));
       const [first, last] = [items[0], items.at(-1)];
-      if (isFirst && first !== undefined && items.length === limit) oldest = list.timeOf(first);
+      if (isFirst && first !== undefined && items.length === limit) from = list.timeOf(first);
       const late = last === undefined ? "" : new Date(Date.parse(list.timeOf(last)) - lateMs).toISOString();
-      from = late > oldest ? late : oldest;
+      if (late > from) from = late;
       shown = new Set(items.map(list.idOf));
     } catch (error) {
       if (signal.aborted) return exitCodes.ok;
