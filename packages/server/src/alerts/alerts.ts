@@ -39,7 +39,7 @@ const leaseMarginS = 30;
 export class Alerts implements EventSink {
   readonly #parts: Required<Omit<AlertsParts, "onRecorded" | "onSent" | "targets">> &
     Pick<AlertsParts, "onRecorded" | "onSent" | "targets">;
-  /** For groups that some channels did not accept yet: the names of those that did, by the first alert's id. */
+  /** What could not be recorded yet of the channels that accepted a group, by the first alert's id. */
   readonly #acceptedBy = new Map<string, Set<string>>();
   /** Events whose first try to be recorded failed. */
   readonly #unrecorded = new Set<Promise<void>>();
@@ -147,8 +147,9 @@ export class Alerts implements EventSink {
   async #send(group: AlertGroup, targets: readonly AlertChannel[]): Promise<void> {
     const { store, clock, retryS, quietS, log, onSent } = this.#parts;
     const { first, count } = group;
-    const problems = await this.#sendToAll(group, targets);
-    if (problems.length > 0 && this.#stopping.signal.aborted) return store.retry(first, 0, 0);
+    const { problems, acceptedBy } = await this.#sendToAll(group, targets);
+    const tried = { ...first, acceptedBy };
+    if (problems.length > 0 && this.#stopping.signal.aborted) return store.retry(tried, 0, 0);
     onSent?.(group, problems.length === 0);
     if (problems.length === 0) return this.#settle(group, quietS);
     const about = { alertId: first.id, kind: first.kind, count, tries: first.tries, problems };
@@ -158,7 +159,8 @@ export class Alerts implements EventSink {
     }
     log.warn(about, "an alert was not taken; it is sent again");
     const delayS = retryS[Math.min(first.tries, retryS.length) - 1] ?? 3_600;
-    return store.retry(first, delayS, problems.length < targets.length ? quietS : 0);
+    await store.retry(tried, delayS, problems.length < targets.length ? quietS : 0);
+    this.#acceptedBy.delete(first.id);
   }
 
   async #settle({ first }: AlertGroup, quietS: number): Promise<void> {
@@ -166,10 +168,14 @@ export class Alerts implements EventSink {
     this.#acceptedBy.delete(first.id);
   }
 
-  /** @returns the problem of each channel that did not accept it; channels that accepted it before are skipped */
-  async #sendToAll(group: AlertGroup, targets: readonly AlertChannel[]): Promise<readonly string[]> {
-    const taken = this.#acceptedBy.get(group.first.id) ?? new Set();
-    this.#acceptedBy.set(group.first.id, taken);
+  /** Skips the channels that accepted it before. @returns the problem of each one that did not accept it */
+  async #sendToAll(
+    group: AlertGroup,
+    targets: readonly AlertChannel[],
+  ): Promise<{ readonly problems: readonly string[]; readonly acceptedBy: readonly string[] }> {
+    const { first } = group;
+    const taken = new Set([...first.acceptedBy, ...(this.#acceptedBy.get(first.id) ?? [])]);
+    this.#acceptedBy.set(first.id, taken);
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(this.#parts.timeoutMs)]);
     const told = await Promise.all(
       targets.map(async (target) => {
@@ -180,7 +186,7 @@ export class Alerts implements EventSink {
         return [];
       }),
     );
-    return told.flat();
+    return { problems: told.flat(), acceptedBy: [...taken] };
   }
 
   #wakeSender(): void {

@@ -46,6 +46,7 @@ const group = groupOf(
     detail: { reason },
     atMs: 1_800_000_000_000 + at,
     tries: 1,
+    acceptedBy: [],
   })),
 );
 

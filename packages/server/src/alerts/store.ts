@@ -9,6 +9,8 @@ export interface Alert extends NewEvent {
   readonly tries: number;
   /** The same for all alerts that are sent together. */
   readonly groupId: string;
+  /** The names of the channels that have accepted it. */
+  readonly acceptedBy: readonly string[];
 }
 
 export interface EventStore {

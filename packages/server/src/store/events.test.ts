@@ -240,18 +240,22 @@ describe("an alert", () => {
     expect([sent, failures]).toEqual([["once"], []]);
   });
 
-  test("is sent after a restart, by whoever is there then", async () => {
+  test("is sent after a restart, by whoever is there then, and not again to a channel that accepted it", async () => {
     answer = (response) => response.writeHead(503).end();
-    const first = alertsWith({ retryS: [0] });
+    const sent: string[] = [];
+    const healthy = { name: "healthy", send: async () => void sent.push("once"), close: async () => undefined };
+    const targets = async () => [webhookTarget(url, key, systemClock, rulesOf(["127.0.0.1/32"])), healthy];
+    const first = alertsWith({ retryS: [0], targets });
     first.alerts.start();
     await first.alerts.record(event);
     expect(await first.sent()).toBe(false);
     await first.alerts.stop();
     answer = (response) => response.writeHead(200).end();
-    const second = alertsWith();
+    const second = alertsWith({ targets });
     second.alerts.start();
     expect(await second.sent()).toBe(true);
     expect(await dueIn((dueInS) => dueInS === null)).toBeNull();
+    expect(sent).toEqual(["once"]);
   });
 
   test.each([

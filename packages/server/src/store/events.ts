@@ -46,7 +46,8 @@ const takeDue = prepared<Omit<Alert, "atMs"> & { createdAt: Date }>(`
     alert_group = coalesce(e.alert_group, m.head_id)
   FROM members m WHERE e.partner_id = m.partner_id AND e.id = m.id
   RETURNING nullif(e.partner_id, '${serviceId}') AS "partnerId", e.id, e.kind, e.subject_id AS "subjectId", e.detail,
-    e.created_at AS "createdAt", e.alert_tries AS tries, e.alert_group AS "groupId"`);
+    e.created_at AS "createdAt", e.alert_tries AS tries, e.alert_group AS "groupId",
+    coalesce(e.alert_accepted, '{}') AS "acceptedBy"`);
 
 const beQuiet = prepared(`
   INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
@@ -56,7 +57,7 @@ const beQuiet = prepared(`
 const settle = prepared(`
   UPDATE events SET alert_due_at = NULL WHERE alert_group = $1 AND alert_due_at IS NOT NULL`);
 const retry = prepared(`
-  UPDATE events SET alert_due_at = now() + $3 * interval '1 second'
+  UPDATE events SET alert_due_at = now() + $3 * interval '1 second', alert_accepted = $4
   WHERE alert_group = $1 AND alert_tries = $2 AND alert_due_at IS NOT NULL`);
 
 // Sorted separately: with their order in the query, a plan scanned all events of the partner.
@@ -137,10 +138,10 @@ export function postgresEvents(homes: Homes): EventStore {
       await settle.run(pool, [groupId]);
     },
 
-    async retry({ groupId, kind, partnerId, tries }, delayS, quietS) {
+    async retry({ groupId, kind, partnerId, tries, acceptedBy }, delayS, quietS) {
       const { pool } = homes.of(partnerId ?? serviceId);
       if (quietS > 0) await beQuiet.run(pool, [kind, await timeIn(pool, quietS)]);
-      await retry.run(pool, [groupId, tries, delayS]);
+      await retry.run(pool, [groupId, tries, delayS, acceptedBy]);
     },
   };
 }

@@ -92,7 +92,7 @@ export async function testAlerts(config: AlertConfig & EgressConfig): Promise<re
   const targets = await openAlertTargets(config, systemClock, egressProxyOf(config));
   const detail = { detail: "Sent by paybell alerts test: nothing is wrong." };
   const about = { kind: "alert_test", partnerId: null, subjectId: null, detail, atMs: Date.now(), tries: 1 } as const;
-  const group = groupOf([{ ...about, id: newId<"event">(), groupId: randomUUID() }]);
+  const group = groupOf([{ ...about, id: newId<"event">(), groupId: randomUUID(), acceptedBy: [] }]);
   const tested = await Promise.all(
     targets.map(async (target) => {
       const problem = await target.send(group, AbortSignal.timeout(timeoutMs));
