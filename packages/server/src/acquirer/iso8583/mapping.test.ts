@@ -68,13 +68,14 @@ describe("the mapping of a message to a host's", () => {
   });
 
   test("has the date and time of the host's place, of an original too, and whether a part may be approved", () => {
-    const { VOID, SALE } = profile.messages;
+    const { VOID, SALE, PREAUTH } = profile.messages;
     const more = { 13: "{localDate}", 61: "{originalLocalDate}{originalLocalTime} {originalTid} {originalTraceNo}" };
     const by = new Mapping({
       ...profile,
       messages: {
         ...profile.messages,
         SALE: { ...SALE, fields: { ...SALE.fields, 61: "{allowPartial}" } },
+        PREAUTH: { ...PREAUTH, fields: { ...PREAUTH.fields, 61: "{allowPartial}" } },
         VOID: { ...VOID, fields: { ...VOID.fields, ...more } },
       },
     });
@@ -83,8 +84,10 @@ describe("the mapping of a message to a host's", () => {
     const sale = { ...till.sale("tok_approve"), atMs };
     const voided = by.request({ ...till.void(sale, approval), atMs: atMs + 86_400_000, tid: "T0000002" });
     expect([voided.fields.get(13), voided.fields.get(61)]).toEqual(["0202", "0201033015 T0000001 000001"]);
-    const partial = [true, false].map((allowPartial) => by.request({ ...sale, allowPartial }).fields.get(61));
-    expect(partial).toEqual(["1", "0"]);
+    const partial = [sale, till.preAuth("tok_approve")].flatMap((message) =>
+      [true, false].map((allowPartial) => by.request({ ...message, allowPartial }).fields.get(61)),
+    );
+    expect(partial).toEqual(["1", "0", "1", "0"]);
   });
 
   test("names an original by its message type, trace number and time, and by its answer", () => {
