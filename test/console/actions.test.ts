@@ -322,13 +322,16 @@ test("an operator pauses and resumes a partner, closes a circuit, and revokes a 
   await page.getByRole("button", { name: "Close the circuit" }).click();
   await expect.poll(circuits).toEqual(["closed"]);
 
-  const { body } = await service.operator("POST", "/operator/v1/operators", { name: "Cleo", role: "viewer" });
   await page.goto(`${browser.baseUrl}/console/operators`);
+  await page.getByRole("textbox", { name: "Name" }).fill("Cleo");
+  await page.getByRole("button", { name: "Add" }).click();
+  const shown = page.getByLabel("Token", { exact: true });
+  expect(await shown.getAttribute("type")).toBe("password");
+  const token = await shown.inputValue();
   await page.getByRole("row", { name: /Cleo/ }).getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
-  const statusOf = async (token: unknown) =>
-    (await service.operator("GET", "/operator/v1/partners", undefined, String(token))).status;
-  await expect.poll(() => statusOf(body["token"])).toBe(401);
+  const status = async () => (await service.operator("GET", "/operator/v1/partners", undefined, token)).status;
+  await expect.poll(status).toBe(401);
 });
 
 test("what strangers write is text on every page: nothing of it runs, and the policy is not broken", async () => {
@@ -403,6 +406,7 @@ test("one admin proposes, and another confirms or withdraws it, on a desktop, a 
   await dialog.getByText("Ada proposed it: key signingKey, overlapHours 24.").waitFor();
   await dialog.getByRole("button", { name: "Confirm" }).click();
   await second.getByText("The new key, shown only once").waitFor();
+  expect(await second.getByLabel("Secret", { exact: true }).getAttribute("type")).toBe("password");
   await second.getByText("Nothing is proposed").waitFor();
 
   await second.getByLabel("Minutes to confirm").fill("0");

@@ -38,6 +38,8 @@ export interface Shown {
    * link is followed by its address.
    */
   readonly lines: readonly string[];
+  /** The tones of its states and figures, in the page's order. */
+  readonly tones: readonly string[];
   /** What is typed into its fields, by their labels; of a hidden one with dots in front. */
   readonly typed: Readonly<Record<string, string>>;
   /** What it asked for. */
@@ -109,6 +111,7 @@ export async function show(
   return {
     asked,
     typed: typedIn(html),
+    tones: [...html.matchAll(/ data-tone="(\w+)"/g)].map(([, tone = ""]) => tone),
     lines: [...html.replace(dialogs, "").matchAll(parts)].map(([part]) => textOf(part)),
     buttons: buttons.map(({ name, disabled }) => (disabled ? `${name} (disabled)` : name)),
     async click(name) {
