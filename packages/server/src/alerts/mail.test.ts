@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { expect, onTestFinished, test } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { newId } from "../ids.ts";
+import { loopbackCertificate } from "../sandbox/credentials.ts";
 import { mailTarget } from "./mail.ts";
 import { groupOf, linesOf } from "./message.ts";
 
@@ -135,6 +138,23 @@ test("sends no password without TLS", async () => {
   });
   expect(await send(`smtp://paybell:secret@${url}`)).toMatch(/TLS/i);
   expect([passwords, mails]).toEqual([[], []]);
+});
+
+test("signs in by TLS with the user and the password that its URL has, decoded", async () => {
+  const { key, cert } = await loopbackCertificate(temporaryFolder());
+  const known = getCACertificates("default");
+  setDefaultCACertificates([...known, cert]);
+  onTestFinished(() => setDefaultCACertificates(known));
+  const signedIn: unknown[] = [];
+  const { url, mails } = await mailServer({
+    ...{ secure: true, key, cert, authOptional: false },
+    onAuth: ({ username, password }, _, done) => {
+      signedIn.push([username, password]);
+      done(null, { user: "paybell" });
+    },
+  });
+  expect(await send(`smtps://ops%40shop.example:p%40ss%3A1@${url}`)).toBeUndefined();
+  expect([signedIn, mails.length]).toEqual([[["ops@shop.example", "p@ss:1"]], 1]);
 });
 
 test("is aborted when the service stops", async () => {

@@ -1,9 +1,12 @@
 import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SMTPServer } from "smtp-server";
 import { expect, onTestFinished, test } from "vitest";
+import { listening } from "../../../../../test/support/temporary.ts";
 import { readConfig } from "../../config/config.ts";
-import { isAlerting, testAlerts } from "./alerts.ts";
+import { egressProxyOf } from "../egress.ts";
+import { isAlerting, mailServerOf, testAlerts } from "./alerts.ts";
 
 const secret = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;
 
@@ -42,4 +45,28 @@ test("an address that the mail server refuses is named, and the others get their
     { target: "mail to ada@shop.example", ok: true, problem: "" },
     { target: "mail to gone@shop.example", ok: false, problem: expect.stringContaining("no such person") },
   ]);
+});
+
+test.each([
+  [undefined, false],
+  ["0.0.0.0/0,10.0.0.0/8", false],
+  ["127.0.0.1/32", true],
+])("a loopback address is called only where one is named: %s", async (addresses, ok) => {
+  const port = await listening(createServer((_, response) => response.writeHead(204).end()));
+  const env = { PAYBELL_ALERT_SLACK_URL: `http://127.0.0.1:${port}/hook`, PAYBELL_ALERT_ADDRESSES: addresses };
+  expect(await testAlerts(readConfig(env))).toMatchObject([{ target: "slack", ok }]);
+});
+
+test.each([
+  ["other.example", true],
+  ["mail.example", false],
+])("mails go through the proxy unless their server is excepted: without %s %s", (except, isThrough) => {
+  const config = readConfig({
+    PAYBELL_ALERT_MAIL_URL: "smtp://mail.example",
+    PAYBELL_ALERT_MAIL_FROM: "paybell@shop.example",
+    PAYBELL_ALERT_MAIL_TO: "ops@shop.example",
+    PAYBELL_EGRESS_PROXY: "http://127.0.0.1:9",
+    PAYBELL_EGRESS_PROXY_EXCEPT: except,
+  });
+  expect(mailServerOf(config, egressProxyOf(config))?.connect !== undefined).toBe(isThrough);
 });
