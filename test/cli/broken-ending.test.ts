@@ -87,13 +87,16 @@ test("an answer that is cut is a failure of the service", async () => {
   expect(existsSync(pathOf("cut.jsonl"))).toBe(false);
 });
 
-test("Ctrl-C is how top ends, also while it waits for an answer", async () => {
-  const { asked, fetch } = silentService();
-  const top = line.start(["top"], { fetch, isTerminal: true });
-  await asked;
-  top.interrupt();
-  expect(await top.ended).toMatchObject({ code: 0, stderr: "" });
-});
+test.each([["top"], ["event", "list", "--follow"]])(
+  "Ctrl-C is how %s ends, also while it waits for an answer",
+  async (...args) => {
+    const { asked, fetch } = silentService();
+    const top = line.start(args, { fetch, isTerminal: true });
+    await asked;
+    top.interrupt();
+    expect(await top.ended).toMatchObject({ code: 0, stderr: "" });
+  },
+);
 
 test("a signal to the process that was started reaches the command", async () => {
   const service = createServer();

@@ -253,6 +253,51 @@ test.each<[args: string[], made: object, secret: string]>([
   }
 });
 
+const paid = {
+  ...{ amount: "5", currency: "USD", tid: "T1", mid: "M1", merchantTransId: "m", callBackUrl: "https://a.example/" },
+  card: { number: "411111******1111", swipeType: "C", aid: "A0000000031010", token: "tok_approve" },
+};
+const { tid, mid, callBackUrl } = paid;
+const sold = { command: "SALE", ...paid };
+const ofSale = { transactionId: id, callBackUrl };
+
+test.each<[what: string, bodies: object[]]>([
+  ["sale", [sold]],
+  ["decline", [{ ...sold, card: { ...paid.card, token: "tok_decline_51" } }]],
+  ["void", [sold, { command: "VOID", ...ofSale }]],
+  [
+    "preauth-complete",
+    [
+      { ...sold, command: "PREAUTH" },
+      { command: "PREAUTH_COMPLETE", ...ofSale, amount: "5" },
+    ],
+  ],
+  ["settlement", [sold, sold, { command: "VOID", ...ofSale }, { command: "SETTLEMENT", tid, mid, callBackUrl }]],
+  ["reversal", [sold, { command: "REVERSAL", transactionId: id }]],
+  ["logon", [{ command: "LOGON", tid, mid }]],
+])(
+  "trigger %s runs these commands, each with the values of its options and a reqId of its own",
+  async (what, bodies) => {
+    const money = ["--amount", "5", "--currency", "USD", "--tid", "T1", "--mid", "M1", "--merchant-trans-id", "m"];
+    const args = ["trigger", what, "--anywhere", "--code", "51", "--call-back-url", callBackUrl, ...money];
+    const { requests } = await requestsOf(args, {}, { status: "SUCCESS", notification: null });
+    const sent = requests.map(([, , body]) => body as { reqId: string });
+    expect(sent).toEqual(bodies.map((body) => ({ ...body, reqId: expect.any(String) })));
+    expect(new Set(sent.map(({ reqId }) => reqId)).size).toBe(bodies.length);
+  },
+);
+
+test.each([
+  ["csv", "header\none\ntwo\n"],
+  ["json-lines", "one\ntwo\n"],
+])("an export as %s says how many notifications it has", async (format, text) => {
+  const out = `export.${format}`;
+  const args = ["history", "export", "--day", "2026-11-21", "--format", format, "--out", out];
+  const { stdout } = await line.run(args, { fetch: async () => new Response(text) });
+  expect(stdout).toBe(`Wrote 2 notifications of 2026-11-21 to ${out}.\n`);
+  expect(readFileSync(join(line.folder, out), "utf8")).toBe(text);
+});
+
 test("the file of a new partner has all that opens its IPNs", async () => {
   const made = { apiKey: "pb_added", encryptionKey: "e", signingKey: "s", webhookSecret: "w" };
   const serve: typeof fetch = async () => Response.json({ id, ...made });
@@ -295,8 +340,9 @@ test.each([
   expect([code, stderr, requests]).toEqual([2, expect.stringContaining("there is no operator token"), []]);
 });
 
-test.each(["", " ", "-1", "x", "1e9"])("--overlap-hours %j is refused: 0 would end the key at once", async (hours) => {
-  const { code, requests } = await requestsOf([
+test.each([
+  // 0 would end the key at once.
+  ...["", " ", "-1", "x", "1e9"].map((hours) => [
     "partner",
     "rotate",
     "apiKey",
@@ -304,8 +350,22 @@ test.each(["", " ", "-1", "x", "1e9"])("--overlap-hours %j is refused: 0 would e
     hours,
     "--yes",
     ...of,
-  ]);
-  expect([code, requests]).toEqual([2, []]);
+  ]),
+  ["endpoint", "change", "https://a.example/", "--command", "VOID", "--remove"],
+  ["endpoint", "change", "--remove"],
+  ["endpoint", "change", "--command", "VOID"],
+  ["notifications", "redeliver", id, "--dry-run"],
+  ["notifications", "redeliver", id, "--wait"],
+  ["notifications", "redeliver", "--state", "accepted", "--until", "1h", "--yes", ...of],
+  ["reversal", "stands", id, "--yes"],
+  ["clearing", "resolve", id, "--yes"],
+  ["acquirer", "update", "first"],
+  ["audit", "verify", "--expect", "12"],
+  ["statement", "day", "2026-02-30"],
+  ["operator", "add", "Ada", "--expires-in-days", "367"],
+])("paybell %j is refused with 2, and changes nothing", async (...args) => {
+  const { code, requests } = await requestsOf(args);
+  expect([code, requests.filter(([method]) => method !== "GET")]).toEqual([2, []]);
 });
 
 test("status counts partners by their state, and lists the keys that end within the days, the first first", async () => {

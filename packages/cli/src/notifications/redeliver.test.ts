@@ -6,7 +6,7 @@ test("a redelivery of several partners is one, whose progress counts them all", 
   const posted: unknown[] = [];
   const post = async (path: string, body: unknown) => {
     posted.push([path, body]);
-    return { id: "r-1", matched: 2, redelivered: 2, held: { paused: 1, order: 0 } };
+    return { id: "r-1", matched: 2, redelivered: 2, held: { paused: 1, order: 2 } };
   };
   const shares = [
     { partner: "p-1", matched: 2 },
@@ -15,7 +15,7 @@ test("a redelivery of several partners is one, whose progress counts them all", 
   const done: number[] = [];
   const operator = { api: { post } as unknown as Api, role: "operator" } as const;
   const sum = await redeliverShares(operator, shares, { state: "parked" }, "original", (count) => done.push(count));
-  expect(sum).toEqual({ id: "r-1", redelivered: 4, held: { paused: 2, order: 0 } });
+  expect(sum).toEqual({ id: "r-1", redelivered: 4, held: { paused: 2, order: 4 } });
   expect(done).toEqual([2, 5]);
   const path = "/operator/v1/redeliveries";
   expect(posted).toEqual([
