@@ -6,6 +6,7 @@ import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { profile } from "../acquirer/iso8583/example-profile.fixture.ts";
 import { encrypted, kek, keyMessage, registered, withExchange } from "../acquirer/iso8583/key-exchange.fixture.ts";
 import { KeyExchange, KeyOpener, type MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
+import { FakeHost } from "../acquirer/iso8583/link/fake-host.fixture.ts";
 import { MacKeys } from "../acquirer/iso8583/message/mac.ts";
 import type { KeyExchangeProfile } from "../acquirer/iso8583/profile/schema.ts";
 import { Till } from "../acquirer/till.fixture.ts";
@@ -13,6 +14,8 @@ import { systemClock } from "../clock.ts";
 import { readConfig } from "../config/config.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { openDatabase } from "../store/database/database.ts";
+import type { NewEvent } from "../telemetry/events.ts";
+import { createLog } from "../telemetry/log.ts";
 import {
   type HostOptions,
   iso8583Options,
@@ -202,4 +205,47 @@ test("a MAC key that came over the link of the settings ends for good once the s
     await start(one);
     expect(await keys.read()).toBeUndefined();
   });
+});
+
+test.each([
+  [true, "00"],
+  [false, "96"],
+])("an advice of a host is approved only if its event is durable: %s, %s", async (isDurable, code) => {
+  vi.useRealTimers();
+  const created = await createDatabase();
+  const database = openDatabase(created.serviceUrl, { connectionsMax: 2, onIdleError: () => undefined });
+  const host = await FakeHost.listen();
+  onTestFinished(async () => {
+    await host.close();
+    await database.close();
+    await created.drop();
+  });
+  const recorded: NewEvent[] = [];
+  const isRecorded = async (event: NewEvent) => {
+    recorded.push(event);
+    return isDurable;
+  };
+  const { acquirers } = await openAcquirers(
+    {
+      ...{ database, config: readConfig({}), log: createLog("silent", { write: () => undefined }) },
+      ...{ alerts: { isRecorded }, metrics: { macKeys: { inc: () => undefined } }, warn: () => () => undefined },
+    } as unknown as Infrastructure,
+    {
+      ofSettings: { profile, hosts: [{ host: "127.0.0.1", port: host.port }], clock: systemClock },
+      masterKey: MasterKey.generate(),
+      ...{ sessionKey: createSecretKey(Buffer.alloc(32)), lease: { current: () => undefined } },
+    },
+  );
+  await host.hears("0800");
+  const fields: [number, string][] = [
+    [4, "000000001500"],
+    [7, "1122061112"],
+    [11, "000777"],
+  ];
+  host.send({ mti: "0420", fields: new Map(fields) });
+  await host.hears("0430");
+  expect(host.heard.find(({ mti }) => mti === "0430")?.fields.get(39)).toBe(code);
+  const detail = { acquirer: "default", mti: "0420", amount: "000000001500", traceNo: "000777" };
+  expect(recorded).toMatchObject([{ kind: "acquirer_advice", detail }]);
+  await acquirers.stop();
 });

@@ -86,7 +86,15 @@ test("what is done with one file, or old, leaves other files and exceptions as t
      RETURNING id`,
     [nilId, ended],
   );
+  // Of files that are not read to their end: one still is, the other was left by an instance that died.
+  const [beginning, leftAlone] = [newId(), newId()];
+  for (const id of [beginning, leftAlone]) await store.addChunk(id, 0, [{} as ClearingLine]);
+  const longAgo = "UPDATE clearing_chunks SET read_at = now() - interval '25 hours' WHERE file_id = ANY ($1)";
+  await connections.pool.query(longAgo, [[leftAlone, other]]);
   await store.dropOld(Date.now() - 86_400_000);
+  const chunks = [beginning, leftAlone, other].map((id) => store.chunk(id, 0));
+  expect(await Promise.all(chunks)).toEqual([[{}], [], [{}]]);
+  await store.discard(beginning);
   expect(await store.file(ended)).toMatchObject({ state: "done", doneAt: expect.any(Date) });
   const left = await connections.pool.query("DELETE FROM clearing_entries RETURNING id");
   expect(left.rows).toEqual(rows.slice(2));
