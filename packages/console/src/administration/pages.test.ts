@@ -1,6 +1,9 @@
 import { createElement } from "react";
 import { expect, test } from "vitest";
-import { admin, show } from "../shown.fixture.ts";
+import { localInput } from "../display/time.tsx";
+import { pagesOf } from "../shell/pages.ts";
+import { admin, operator, partner, show, viewer } from "../shown.fixture.ts";
+import { TryPage } from "../try-page.tsx";
 import { AuditPage } from "./audit-page.tsx";
 import { OperatorsPage } from "./operators-page.tsx";
 import { ProposalsPage } from "./proposals-page.tsx";
@@ -49,7 +52,10 @@ const answers: Readonly<Record<string, unknown>> = {
 
 test("the audit asks by each filter, and names who, what and on what", async () => {
   const search = `actor=ada&action=pausePartner&subject=p-1&from=${at(1)}&to=${at(2)}`;
-  const { asked, lines } = await show(createElement(AuditPage), admin, answers, search);
+  const { asked, lines, typed } = await show(createElement(AuditPage), admin, answers, search);
+  expect(typed).toMatchObject({
+    ...{ Who: "ada", Did: "pause partner", "On what (id)": "p-1", From: localInput(at(1)), Before: localInput(at(2)) },
+  });
   expect(asked.map(decodeURIComponent)).toContain(`GET ${api}/audit?${search}&limit=50`);
   const line = (did: string, on: string) => `${at(1)} | ada admin | ${did} | ${on} | 192.0.2.1 | Details`;
   expect(lines).toEqual([
@@ -114,4 +120,43 @@ test("a setting is shown with its unit, and whether it was set", async () => {
     "PAYBELL_A_MS | 7 ms | 5 | How long",
     "PAYBELL_B_MS | 5 ms | in use | How long",
   ]);
+});
+
+test("the sandbox sends each command with what was typed, and shows what arrived", async () => {
+  const ipn = { transaction_type: "SALE", amount: "12.5", currency: "USD" };
+  const arrived = { notificationId: "n-1", attempt: "2", body: "sealed", at: at(1) };
+  const receiver = {
+    ...{ mode: "fail", partnerId: "p-1" },
+    arrived: [
+      { ...arrived, no: 2, status: 204, ipn },
+      { ...arrived, no: 1, status: 503, ipn: null },
+    ],
+  };
+  const page = createElement(TryPage);
+  const { lines, tones, click } = await show(page, admin, { ...answers, [`${api}/sandbox/receiver`]: receiver });
+  expect(lines).toEqual([
+    "Answered | Arrived | Notification | Attempt | What | Show",
+    `204 | ${at(1)} | n-1… → /notifications/n-1 | 2 | SALE 12.50 USD | Show`,
+    `503 | ${at(1)} | n-1… → /notifications/n-1 | 2 | not opened | Show`,
+  ]);
+  expect(tones).toEqual(["good", "bad"]);
+  const sent = async (button: string) => {
+    const [one = ""] = (await click(button)).sent;
+    return JSON.parse(one.replace(`POST ${api}/sandbox/commands `, "")) as object;
+  };
+  const terminal = { reqId: expect.any(String), tid: "T0000001", mid: "M00000001" };
+  expect(await sent("Settlement")).toEqual({ command: "SETTLEMENT", ...terminal });
+  expect(await sent("PreAuth")).toEqual({
+    ...{ command: "PREAUTH", ...terminal, amount: "150000", merchantTransId: "order-1", currency: "VND" },
+    card: { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" },
+  });
+});
+
+test("the menu has the pages of administration for an admin alone, and the sandbox's in the sandbox alone", () => {
+  const paths = (session: Parameters<typeof pagesOf>[0]) => pagesOf(session).map(({ to }) => to);
+  const all = ["/", "/notifications", "/parked", "/partners", "/money", "/clearing", "/acquirers"];
+  expect(paths(admin)).toEqual([...all, "/audit", "/operators", "/proposals", "/settings"]);
+  for (const one of [operator, viewer]) expect(paths(one)).toEqual([...all, "/settings"]);
+  expect(paths({ ...viewer, sandbox: true })).toEqual([...all, "/try", "/settings"]);
+  expect(paths(partner)).toEqual(["/", "/notifications"]);
 });

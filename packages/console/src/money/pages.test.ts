@@ -135,6 +135,8 @@ const answers: Readonly<Record<string, unknown>> = {
 
 const money = createElement(MoneyPage);
 const clearing = createElement(ClearingPage);
+const acquirers = createElement(AcquirersPage);
+const settlement = createElement(SettlementPage, { id: "s-1" });
 const shop = "Shop → /partners/p-1";
 const transactions = [
   "State | Created | Command | Amount | Partner | Terminal | refId",
@@ -220,7 +222,7 @@ const cases: readonly Case[] = [
   },
   {
     of: "a settlement",
-    page: createElement(SettlementPage, { id: "s-1" }),
+    page: settlement,
     asks: ["settlements/s-1", "events?subject=s-1&limit=50", "transactions?partner=p-1&batch=b-1&limit=50"],
     lines: [
       ...bothTotals,
@@ -339,7 +341,7 @@ const cases: readonly Case[] = [
   },
   {
     of: "the acquirers",
-    page: createElement(AcquirersPage),
+    page: acquirers,
     asks: [
       ...["reversals?state=PARKED&limit=500", "reversals?state=PENDING&limit=500", "settlements?limit=500"],
       "acquirers/bank/terminals",
@@ -379,12 +381,12 @@ test.each<[of: string, page: ReactElement, more: object, offered: readonly strin
   ["a clearing exception", clearing, {}, ["Resolve"]],
   ["what is in doubt", money, {}, ["Retry", "Resolve", "It stands", "Abort"]],
   [
-    ...(["a settlement under way", createElement(SettlementPage, { id: "s-1" })] as const),
+    ...(["a settlement under way", settlement] as const),
     { [`${operatorApi}/settlements/s-1`]: { ...settled, state: "sending", dueAt: at(1) } },
     ["Abort"],
   ],
   [
-    ...(["a settlement accepted late", createElement(SettlementPage, { id: "s-1" })] as const),
+    ...(["a settlement accepted late", settlement] as const),
     { [`${operatorApi}/settlements/s-1`]: { ...settled, state: "refused", acceptedLate: "in_doubt" } },
     ["Resolve"],
   ],
@@ -409,6 +411,25 @@ test.each<[of: string, page: ReactElement, more: object, offered: readonly strin
     new Set((await show(page, session, { ...answers, ...more })).buttons.filter((name) => !others.test(name)));
   expect([...(await offeredTo(operator))]).toEqual(offered);
   expect([...(await offeredTo(viewer))]).toEqual([]);
+});
+
+test.each<[page: ReactElement, tones: readonly string[]]>([
+  [money, ["bad", "bad", "wait"]],
+  [clearing, ["bad"]],
+  [acquirers, ["good", "good", "bad", "bad"]],
+  [settlement, ["good", "good", "good", "good", "bad", "good", "good", "good"]],
+])("only what is well is green: %#", async (page, tones) => {
+  expect((await show(page, viewer, answers)).tones).toEqual(tones);
+});
+
+test("a partner's own transaction is told as undone by what came after it, not by what came before", async () => {
+  const undone = (id: string) => ({ ...own, chain: [{ id, command: "VOID", status: "SUCCESS", createdAt: at(2) }] });
+  const headline = async (id: string) => {
+    const page = createElement(OwnTransactionPage, { id: "t-1" });
+    return (await show(page, partner, { ...answers, "/v1/transactions/t-1": undone(id) })).lines[0];
+  };
+  expect(await headline("t-2")).toBe("Approved, and undone by a Void since");
+  expect(await headline("t-0")).toEqual(approved);
 });
 
 test("an exception of clearing is resolved by its id, and all that is shown is read again", async () => {

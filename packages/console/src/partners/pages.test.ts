@@ -285,6 +285,21 @@ test.each(cases)("the page of $of asks for it, and shows each value under its na
   expect(shown.lines).toEqual(lines);
 });
 
+test("what the API has counted no further is told as so many or more", async () => {
+  const cut = { ...backlog, pull: { ...backlog.pull, left: 1_000 } };
+  const { lines } = await show(ownPage, partner, { ...answers, "/v1/backlog": cut }, "tab=catch-up");
+  expect(lines).toContainEqual(expect.stringMatching(/^Left to pull 1,000 or more /));
+});
+
+test("only what is well is green: of keys, of their use, of shares, circuits and certificates", async () => {
+  const keysOf = await show(shopPage, viewer, answers, "tab=keys");
+  expect(keysOf.tones).toEqual(["good", "good", "good", "quiet", "quiet", "wait", "wait", "wait", "good"]);
+  expect((await show(shopPage, viewer, answers)).tones).toEqual(["good", "wait", "wait", "bad", "good"]);
+  const troubled = { figures: all, parked: [], trouble: [{ partnerId: "p-1" }] };
+  const list = await show(partnersPage, viewer, { ...answers, [`${api}/overview`]: troubled });
+  expect(list.tones).toEqual(["bad"]);
+});
+
 test("the form of a partner's settings has each of them at its own field", async () => {
   const { typed } = await show(shopPage, operator, answers, "tab=settings");
   expect(typed).toMatchObject({
