@@ -9,7 +9,7 @@ import { OperatorsPage } from "./operators-page.tsx";
 import { ProposalsPage } from "./proposals-page.tsx";
 import { SettingsPage } from "./settings-page.tsx";
 
-const at = (second: number) => `2026-11-22T10:00:0${second}.000Z`;
+const at = (second: number) => `2020-11-22T10:00:0${second}.000Z`;
 const never = "2100-01-01T00:00:00.000Z";
 const of = (...items: readonly object[]) => ({ items, next: null });
 const api = "/operator/v1";

@@ -8,7 +8,7 @@ import { MoneyPage } from "./money-page.tsx";
 import { BatchPage, SettlementPage } from "./settlement-page.tsx";
 import { OwnTransactionPage, TransactionPage } from "./transaction-page.tsx";
 
-const at = (second: number) => `2026-11-22T10:00:0${second}.000Z`;
+const at = (second: number) => `2020-11-22T10:00:0${second}.000Z`;
 const of = (...items: readonly object[]) => ({ items, next: null });
 const reversal = {
   ...{

@@ -9,7 +9,7 @@ import { ParkedPage } from "./parked-page.tsx";
 import { Delivered } from "./replay.tsx";
 import { SearchPage } from "./search-page.tsx";
 
-const at = (second: number) => `2026-11-22T10:00:0${second}.000Z`;
+const at = (second: number) => `2020-11-22T10:00:0${second}.000Z`;
 const of = (...items: readonly object[]) => ({ items, next: null });
 const never = "2100-01-01T00:00:00.000Z";
 const api = "/operator/v1";

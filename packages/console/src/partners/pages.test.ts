@@ -7,7 +7,7 @@ import { PartnerPage } from "./partner-page.tsx";
 import { NewKeys, PartnersPage } from "./partners-page.tsx";
 import { inputOf, textsOf } from "./settings-form.tsx";
 
-const at = (second: number) => `2026-11-22T10:00:0${second}.000Z`;
+const at = (second: number) => `2020-11-22T10:00:0${second}.000Z`;
 const of = (...items: readonly object[]) => ({ items, next: null });
 const never = "2100-01-01T00:00:00.000Z";
 const settings = {
