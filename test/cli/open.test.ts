@@ -43,6 +43,7 @@ interface Explained {
   readonly expected?: string;
   readonly found?: string;
   readonly firstDifference?: { position: number; ours: string; theirs: string };
+  readonly ipn?: Readonly<Record<string, string>>;
   readonly yourSignedString?: { firstDifference: { position: number; ours: string; theirs: string } | null };
 }
 
@@ -193,6 +194,28 @@ describe("the seal", () => {
     expect(code, ran.stdout).toBe(0);
   });
 
+  test("is opened as the environment says, and an option overrides it", async () => {
+    const agreed = delivery({ cipher: "aes-256-cbc", encoding: "hex", signing: { mode: "whole" } });
+    const env = {
+      PAYBELL_CIPHER: "aes-256-cbc",
+      PAYBELL_ENCODING: "hex",
+      PAYBELL_SIGNING: "whole",
+      PAYBELL_FIELDS: "",
+    };
+    expect((await open(agreed, [], { env })).code).toBe(0);
+    expect((await open(agreed, ["--encoding", "base64"], { env })).code).toBe(1);
+    line.write("capture", agreed);
+    for (const [name, value] of [
+      ["PAYBELL_FIELDS", "extended,all"],
+      ["PAYBELL_SIGNING", '{"mode": "fields", "card": []}'],
+    ] as const) {
+      const wrong = await line.run(["open", "capture", "--credentials", "keys.json"], {
+        env: { ...env, [name]: value },
+      });
+      expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("in the environment: ")]);
+    }
+  });
+
   test.each(sealings.slice(1))("of %s in %s names the setting when it is not", async (cipher, encoding) => {
     const { code, explained } = await open(delivery({ cipher, encoding }));
     expect(code).toBe(1);
@@ -337,6 +360,35 @@ describe("the content", () => {
     const sample = await open(testDelivery(keys, { kind: "card" }, { wireNames: "sample" }));
     expect(sample.code).toBe(0);
     expect(finding(sample.explained, "content")?.text).toContain("approve_code for approveCode");
+  });
+
+  test("--compare asks for the transaction, and names each field that is another, signed ones first", async () => {
+    const capture = delivery();
+    const { ipn = {} } = (await open(capture)).explained;
+    const { id, amount, refId } = ipn;
+    const asked: string[] = [];
+    const compare = (known: object, status = 200) => {
+      const answer: typeof fetch = async (url) => {
+        asked.push(String(url));
+        return Response.json(known, { status });
+      };
+      const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_API_KEY: "pb_key" };
+      return line.run(["open", "capture", "--credentials", "keys.json", "--compare", "--json"], { env, fetch: answer });
+    };
+    const comparedTo = async (known: object, status?: number) =>
+      (await compare(known, status)).json<{ compared: object }>().compared;
+    expect(await comparedTo({ ...ipn, signature: "another" })).toEqual({ transaction: id, differences: [] });
+    expect(await comparedTo({ ...ipn, refId: "r", amount: "1" })).toEqual({
+      transaction: id,
+      differences: [
+        { field: "amount", signed: true, captured: amount, service: "1" },
+        { field: "refId", signed: false, captured: refId, service: "r" },
+      ],
+    });
+    const problem = { code: "x", detail: "It is unknown." };
+    expect(await comparedTo(problem, 404)).toEqual({ transaction: null, why: "It is unknown." });
+    expect((await compare(problem, 503)).code).toBe(3);
+    expect(new Set(asked)).toEqual(new Set([`https://paybell.example/v1/transactions/${id}`]));
   });
 
   test("untrusted characters cannot control the terminal", async () => {
