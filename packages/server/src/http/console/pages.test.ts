@@ -182,6 +182,9 @@ describe("/console", () => {
       expect(status).toBe(200);
       const policy = headers.get("content-security-policy") ?? "";
       expect(policy).not.toContain("unsafe-inline");
+      for (const closed of ["default-src", "base-uri", "frame-ancestors"]) {
+        expect(policy).toContain(`${closed} 'none'`);
+      }
       const [, nonce = ""] = /'nonce-([^']+)'/.exec(policy) ?? [];
       expect(text).toContain(`nonce="${nonce}"`);
       expect(text).not.toContain("%PAYBELL_NONCE%");

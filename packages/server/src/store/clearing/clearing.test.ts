@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -6,8 +7,9 @@ import { clearingSchema } from "../../acquirer/iso8583/profile/schema.ts";
 import { Clearing } from "../../clearing/clearing.ts";
 import type { ClearingLine } from "../../clearing/read-file.ts";
 import type { ClearingStore } from "../../clearing/store.ts";
-import { newId, nilId } from "../../ids.ts";
+import { lowestId, newId, nilId } from "../../ids.ts";
 import { createLog } from "../../telemetry/log.ts";
+import { insertPartner } from "../rows.fixture.ts";
 import { postgresClearing } from "./clearing.ts";
 
 const connections = await openTestDatabase();
@@ -195,6 +197,29 @@ test("a line means what has its reference, otherwise what has its trace number o
     [first, late].toSorted(),
     [first, early, late].toSorted(),
   ]);
+});
+
+test("the books have what completed in their time, however long that took, and whoever assigned its id", async () => {
+  const { store } = instance();
+  const [partnerId, fromMs] = [await insertPartner(connections.pool), Date.UTC(2025, 10, 1, 12)];
+  const completed = async (beganMs: number, endedMs: number, id: string = lowestId(beganMs)) => {
+    await connections.pool.query(
+      `INSERT INTO transactions (partner_id, id, origin, command, state, chain_id, facts, acquirer, req_id, created_at,
+         completed_at)
+       VALUES ($1, $2::uuid, 'command', 'SALE', 'SUCCESS', $2::uuid, '{"fields":{}}', 'books', $2::text, $3, $4)`,
+      [partnerId, id, new Date(beganMs), new Date(endedMs)],
+    );
+    return id;
+  };
+  const soon = await completed(fromMs - 1_000, fromMs);
+  const slow = await completed(fromMs - 86_400_000, fromMs + 1);
+  const untimed = await completed(fromMs, fromMs + 2, randomUUID());
+  await completed(fromMs - 2_000, fromMs - 1);
+  await completed(fromMs + 3, fromMs + 3_600_000);
+  await store.copyBooks("books", fromMs, fromMs + 3_600_000);
+  await store.copyBooks("books", fromMs, fromMs + 3_600_000);
+  const text = "SELECT transaction_id AS id FROM clearing_books WHERE partner_id = $1 ORDER BY completed_at";
+  expect((await connections.pool.query(text, [partnerId])).rows.map(({ id }) => id)).toEqual([soon, slow, untimed]);
 });
 
 test("a charge that stands only after its days is missing as long after that", async () => {
