@@ -43,7 +43,7 @@ test.each<[one: Given[0], followers: Given[1], batch: Given[2], tone: string, wo
 });
 
 test("a settled one says when, of a batch whose end is known", () => {
-  const now = Date.UTC(2026, 10, 22, 12);
+  const now = new Date(2026, 10, 22, 12).getTime();
   const { word } = movedInWords(
     sale,
     [],
