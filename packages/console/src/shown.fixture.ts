@@ -31,6 +31,17 @@ interface Effect {
   readonly saved: readonly string[];
 }
 
+/** What a page asks for and shows to a session; default: an operator. */
+export interface PageCase {
+  readonly of: string;
+  readonly page: ReactElement;
+  readonly search?: string;
+  readonly session?: Session;
+  /** Its calls, in order; those that every page makes may be left out. */
+  readonly asks: readonly string[];
+  readonly lines: readonly unknown[];
+}
+
 /** What a page shows to a session. */
 export interface Shown {
   /**

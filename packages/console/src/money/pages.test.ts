@@ -1,7 +1,7 @@
 import { createElement, type ReactElement } from "react";
 import { expect, test } from "vitest";
 import type { Session } from "../api/operations.ts";
-import { operator, partner, show, viewer } from "../shown.fixture.ts";
+import { operator, type PageCase, partner, show, viewer } from "../shown.fixture.ts";
 import { AcquirersPage } from "./acquirers-page.tsx";
 import { ClearingFilePage, ClearingPage } from "./clearing-page.tsx";
 import { MoneyPage } from "./money-page.tsx";
@@ -169,17 +169,7 @@ const approved = expect.stringMatching(/^Approved by the acquirer, and settled i
 const answer = "00: Approved or completed successfully";
 const toIso = (local: string) => encodeURIComponent(new Date(local).toISOString());
 
-interface Case {
-  readonly of: string;
-  readonly page: ReactElement;
-  readonly search?: string;
-  readonly session?: Session;
-  /** Beside the partners' names and the acquirers. */
-  readonly asks: readonly string[];
-  readonly lines: readonly unknown[];
-}
-
-const cases: readonly Case[] = [
+const cases: readonly PageCase[] = [
   {
     of: "what is in doubt",
     page: money,

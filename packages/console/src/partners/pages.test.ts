@@ -1,7 +1,7 @@
 import { createElement, type ReactElement } from "react";
 import { beforeEach, expect, test, vi } from "vitest";
 import type { Session } from "../api/operations.ts";
-import { admin, operator, partner, reader, show, viewer } from "../shown.fixture.ts";
+import { admin, operator, type PageCase, partner, reader, show, viewer } from "../shown.fixture.ts";
 import { MyPartnerPage } from "./my-partner-page.tsx";
 import { PartnerPage } from "./partner-page.tsx";
 import { NewKeys, PartnersPage } from "./partners-page.tsx";
@@ -137,16 +137,7 @@ const keys = (use: string) => [
   `Webhook secret | In use | w-1 | ${at(1)} | never | | Rotate`,
 ];
 
-interface Case {
-  readonly of: string;
-  readonly page: ReactElement;
-  readonly search?: string;
-  readonly session?: Session;
-  readonly asks: readonly string[];
-  readonly lines: readonly unknown[];
-}
-
-const cases: readonly Case[] = [
+const cases: readonly PageCase[] = [
   {
     of: "the partners",
     page: partnersPage,

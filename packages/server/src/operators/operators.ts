@@ -34,7 +34,7 @@ export interface OperatorStore {
   /** Undefined for an unknown id; revoking twice keeps the first time. */
   revoke(id: OperatorId): Promise<OperatorRecord | undefined>;
   used(id: OperatorId): Promise<void>;
-  /** Deletes tokens of sign-ins that are over: the audit has who signed in. */
+  /** Deletes tokens of sign-ins that are over, but not the last two admins: the audit has who signed in. */
   dropOverSignIns(): Promise<void>;
 }
 

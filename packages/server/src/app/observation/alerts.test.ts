@@ -1,8 +1,6 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { SMTPServer } from "smtp-server";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { listening } from "../../../../../test/support/temporary.ts";
 import { readConfig } from "../../config/config.ts";
 import { egressProxyOf } from "../egress.ts";
@@ -33,11 +31,9 @@ test("an address that the mail server refuses is named, and the others get their
     onRcptTo: ({ address }, _, done) => done(address.startsWith("gone") ? new Error("no such person") : null),
     onData: (stream, _, done) => void stream.resume().on("end", done),
   });
-  const listening = server.listen(0, "127.0.0.1");
-  await once(listening, "listening");
-  onTestFinished(() => new Promise((resolve) => server.close(resolve)));
+  const port = await listening(server.server);
   const config = readConfig({
-    PAYBELL_ALERT_MAIL_URL: `smtp://127.0.0.1:${(listening.address() as AddressInfo).port}`,
+    PAYBELL_ALERT_MAIL_URL: `smtp://127.0.0.1:${port}`,
     PAYBELL_ALERT_MAIL_FROM: "paybell@shop.example",
     PAYBELL_ALERT_MAIL_TO: "ada@shop.example, gone@shop.example",
   });

@@ -17,6 +17,7 @@ export class ProfileError extends Error {
   }
 }
 
+// Values may have a number of digits, as in {pinBlock:16}.
 const secretValues = /\{(?:cardToken|track2|pinBlock|emv)[:}]/;
 
 /**
