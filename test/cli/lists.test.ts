@@ -286,6 +286,35 @@ describe("--follow", () => {
     expect([first, new Set(later)]).toEqual([args[0] === "--limit" ? "1" : "50", new Set(["500"])]);
   });
 
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`m${n}`, n + 60]));
+  test.each([
+    ["one that was made long before the newest", [], [{ a: 0 }, { a: 0, b: 900 }, { a: 0, b: 900 }], "a b"],
+    ["one that is in it again", [], [{ b: 0, a: 900 }, { b: 0 }, { b: 0, a: 900 }], "a b a"],
+    [
+      "none that --limit left out at first",
+      ["--limit", "1"],
+      [
+        { a: 0, b: 900 },
+        { a: 0, c: 700, b: 900 },
+      ],
+      "a c",
+    ],
+    ["none from before --since", ["--since", ago(800)], [{ a: 0 }, { a: 0, b: 700, c: 900 }], "a b"],
+    [
+      "none below its newest 500",
+      ["--limit", "1"],
+      [
+        { a: 0, ...many },
+        { a: 0, z: 9, ...many, y: 900 },
+      ],
+      "a z",
+    ],
+    ["all that came at once", [], [{ a: 900 }, { a: 900, ...many, b: 800 }], "a b m"],
+  ] as const)("with --state shows %s", async (_, args, readings, shown) => {
+    const ran = await followed(["--state", "ERROR", ...args], ...readings, {});
+    expect(ran.shown.replace(/m499 .* m0$/, "m")).toBe(shown);
+  });
+
   test.each([429, 500, 503, "away"] as const)("goes on after %s, unless the list never began", async (trouble) => {
     expect(await followed([], { a: 5 }, trouble, trouble, { b: 0, a: 5 }, {})).toMatchObject({ code: 0, shown: "a b" });
     expect(await followed([], trouble, { a: 0 }, {})).toMatchObject({ code: 3, shown: "" });

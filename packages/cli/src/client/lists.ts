@@ -88,12 +88,11 @@ export function withNewest<Args extends unknown[], Options extends OptionValues>
   return made
     .option("--since <time>", `at or after this time: ${timeForms}`, timeReader(context))
     .addOption(limitOption())
-    .option("--follow", "oldest first, then what is added, until Ctrl-C") as unknown as Command<
-    Args,
-    Options & NewestOptions
-  >;
+    .option("--follow", followText) as unknown as Command<Args, Options & NewestOptions>;
 }
 
+const followText =
+  "oldest first, then what is added, until Ctrl-C; with --state also what comes to be in it, of its newest 500";
 const followEveryMs = 2_000;
 /** A time is taken a moment before the commit that shows it: an item may appear below newer ones. */
 const lateMs = 10_000;
@@ -118,20 +117,23 @@ async function followNewest<Item>(
   list: NewestFirst<Item>,
 ): Promise<ExitCode> {
   const table = new Table(list.columns);
+  // An item is in a state long after it was made: a Reversal is parked after days.
+  const hasState = list.query["state"] !== undefined;
+  const firstMax = hasState ? Math.max(limit, pageItems) : limit;
   let shown: ReadonlySet<string> | undefined;
   /** Older ones are not shown, though some may exist: it only moves on, also if the newest leave the list. */
   let from = since;
   for (;;) {
     try {
       const isFirst = shown === undefined;
-      const items = (await readSince(list, from, { itemsMax: isFirst ? limit : undefined })).toReversed();
-      const added = items.filter((item) => shown?.has(list.idOf(item)) !== true);
+      const items = (await readSince(list, from, { itemsMax: isFirst ? firstMax : undefined })).toReversed();
+      const added = isFirst ? items.slice(-limit) : items.filter((item) => shown?.has(list.idOf(item)) !== true);
       const lines = json ? added.map((item) => JSON.stringify(item)) : table.lines(added);
       stdout.write(lines.map((line) => `${line}\n`).join(""));
-      const [first, last] = [items[0], items.at(-1)];
-      if (isFirst && first !== undefined && items.length === limit) from = list.timeOf(first);
-      const late = last === undefined ? "" : new Date(Date.parse(list.timeOf(last)) - lateMs).toISOString();
-      if (late > from) from = late;
+      const times = items.map(list.timeOf);
+      if (isFirst && times.length === firstMax) from = times[0] ?? from;
+      const next = watchedFrom(times, hasState);
+      if (next > from) from = next;
       shown = new Set(items.map(list.idOf));
     } catch (error) {
       if (signal.aborted) return exitCodes.ok;
@@ -142,6 +144,15 @@ async function followNewest<Item>(
     await sleep(followEveryMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return exitCodes.ok;
   }
+}
+
+/** The time of the oldest item that may still be new. @param times oldest first */
+function watchedFrom(times: readonly string[], hasState: boolean): string {
+  const last = times.at(-1);
+  const watched = hasState ? times.at(-pageItems) : last;
+  if (last === undefined || watched === undefined) return "";
+  const late = new Date(Date.parse(last) - lateMs).toISOString();
+  return watched < late ? watched : late;
 }
 
 async function readSince<Item>(
