@@ -167,6 +167,8 @@ describe("a repetition", () => {
     expect(await failure(paybell().runCommand(sale))).toMatchObject({ code });
     answers = [unclear, problem(401, "unauthorized")];
     expect(await failure(paybell().runCommand(sale)), "its key was replaced").toMatchObject({ code });
+    answers = [unclear, problem(408, "request_timeout")];
+    expect(await failure(paybell().runCommand(sale)), "it did not arrive whole").toMatchObject({ code });
     answers = [unclear, problem(409, "terminal_taken")];
     expect(await failure(paybell().runCommand(sale)), "it was looked for").toMatchObject({ code: "terminal_taken" });
   });

@@ -156,7 +156,7 @@ async function repeat(ask: () => Promise<unknown>, isRepeatable: boolean, how: H
       const { status, problem, retryAfterMs = 0 } = error;
       const isTransient = [0, 429, 502, 503, 504].includes(status);
       // Before the call was looked at; a proxy's does not say whether it arrived.
-      const isRefused = problem !== undefined && [401, 403, 429, 503].includes(status);
+      const isRefused = problem !== undefined && [401, 403, 408, 429, 503].includes(status);
       if (!isRefused) unclear = error;
       const isOver = tries >= retriesMax || retryAfterMs > retryAfterMsMax;
       if (isOver || !isTransient || !(isRefused || isRepeatable)) throw unclear ?? error;
