@@ -286,6 +286,21 @@ describe("errors", () => {
     expect([code, stderr]).toEqual([3, expect.stringContaining(word)]);
   });
 
+  const cut = (code: string) => () => Promise.reject(new TypeError("fetch failed", { cause: { code } }));
+  test.each([
+    ["a cut connection", "not known", cut("UND_ERR_SOCKET")],
+    ["no answer in time", "not known", () => Promise.reject(new DOMException("too late", "TimeoutError"))],
+    ["a proxy without the service's answer", "not known", async () => new Response("", { status: 504 })],
+    ["no connection", "Is the service running", cut("ECONNREFUSED")],
+    ["another program", "Is the URL right", async () => new Response("", { status: 404 })],
+  ] as const)("at %s say whether a change was made: %s", async (_, word, answer) => {
+    const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
+    const ran = await line.run(["operator", "add", "Ada", "--role", "viewer"], { env, fetch: answer });
+    expect([ran.code, ran.stderr]).toEqual([3, expect.stringContaining(word)]);
+    const read = await line.run(["partner", "list"], { env, fetch: answer });
+    expect([read.code, read.stderr]).toEqual([3, expect.not.stringContaining("not known")]);
+  });
+
   test("for an unknown key name its source, and never show it", async () => {
     const refusing: typeof fetch = () =>
       Promise.resolve(Response.json({ code: "unauthorized", detail: "D", remedy: "R" }, { status: 401 }));

@@ -55,7 +55,7 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     try {
       return { status: response.status, text: await response.text() };
     } catch (error) {
-      throw unreachable(baseUrl, error);
+      throw unreachable(baseUrl, error, method);
     }
   }
 
@@ -78,29 +78,29 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
         signal: AbortSignal.any(signals),
       })
       .catch((error: unknown) => {
-        throw unreachable(baseUrl, error);
+        throw unreachable(baseUrl, error, method);
       });
   }
 
   const stream: Api["stream"] = async (path, query = {}, headers = {}) => {
     const response = await send("GET", `${path}${queryText(query)}`, { headers });
-    if (!response.ok) throw refused({ baseUrl, path, key }, response.status, await response.text());
+    if (!response.ok) throw refused({ baseUrl, method: "GET", path, key }, response.status, await response.text());
     if (response.body === null) throw noPaybell(baseUrl, response.status);
     return wholeBody(baseUrl, response.body);
   };
 
   async function upload<Answer>(path: string, query: Query, bytes: Readable): Promise<Answer> {
     const response = await send("POST", `${path}${queryText(query)}`, { body: bytes });
-    return answered(path, response.status, await response.text());
+    return answered("POST", path, response.status, await response.text());
   }
 
   async function answer<Answer>(...request: Parameters<typeof call>): Promise<Answer> {
     const { status, text } = await call(...request);
-    return answered(request[1], status, text);
+    return answered(request[0], request[1], status, text);
   }
 
-  function answered<Answer>(path: string, status: number, text: string): Answer {
-    if (status < 200 || status > 299) throw refused({ baseUrl, path, key }, status, text);
+  function answered<Answer>(method: string, path: string, status: number, text: string): Answer {
+    if (status < 200 || status > 299) throw refused({ baseUrl, method, path, key }, status, text);
     const value = parse(text);
     if (value === undefined) throw noPaybell(baseUrl, status);
     return value as Answer;
@@ -151,6 +151,7 @@ interface Problem {
 
 interface Asked {
   readonly baseUrl: string;
+  readonly method: string;
   readonly path: string;
   readonly key: Key | undefined;
 }
@@ -191,9 +192,9 @@ function nextCommand(code: string, path: string): string | undefined {
 }
 
 /** RFC 9457, as Paybell answers every error. */
-function refused({ baseUrl, path, key }: Asked, status: number, text: string): Failure {
+function refused({ baseUrl, method, path, key }: Asked, status: number, text: string): Failure {
   const { code, title, detail, remedy, errors = [] }: Problem = parse(text) ?? {};
-  if (typeof code !== "string" || typeof detail !== "string") return noPaybell(baseUrl, status);
+  if (typeof code !== "string" || typeof detail !== "string") return noPaybell(baseUrl, status, method);
   if (code === "unauthorized" && key !== undefined) {
     return new Failure(`${baseUrl} does not know ${key.name}.`, {
       code,
@@ -217,16 +218,24 @@ function refused({ baseUrl, path, key }: Asked, status: number, text: string): F
   });
 }
 
-export function noPaybell(baseUrl: string, status: number): Failure {
+/** A proxy without an answer, or a connection that ended, may have carried it out. */
+const isUnknown = "It is not known whether the change was made: check before you try again.";
+
+export function noPaybell(baseUrl: string, status: number, method = "GET"): Failure {
   return new Failure(`${baseUrl} answered ${status}, and not as Paybell does.`, {
     code: "not_paybell",
     status,
     exitCode: exitCodes.service,
-    remedy: "Is the URL right? It is the service's own, without a path, not that of your callback.",
+    remedy:
+      method !== "GET" && status >= 500
+        ? isUnknown
+        : "Is the URL right? It is the service's own, without a path, not that of your callback.",
   });
 }
 
-function unreachable(baseUrl: string, error: unknown): Failure {
+const cutCodes = ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"];
+
+function unreachable(baseUrl: string, error: unknown, method: string): Failure {
   const { cause = error } = Object(error) as { cause?: unknown };
   const { code, message } = Object(cause) as { code?: unknown; message?: unknown };
   const timedOut = error instanceof Error && error.name === "TimeoutError";
@@ -234,7 +243,10 @@ function unreachable(baseUrl: string, error: unknown): Failure {
   return new Failure(`${baseUrl} cannot be reached${why}.`, {
     code: "unreachable",
     exitCode: exitCodes.service,
-    remedy: "Is the service running, and is this its URL? `paybell sandbox` starts one; --url names another.",
+    remedy:
+      method !== "GET" && (timedOut || cutCodes.includes(String(code)))
+        ? isUnknown
+        : "Is the service running, and is this its URL? `paybell sandbox` starts one; --url names another.",
   });
 }
 
