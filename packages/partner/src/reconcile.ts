@@ -153,21 +153,30 @@ function batchOf<T extends Reconcilable>(settlement: SettlementIpn, all: readonl
   const [sales, voids] = [succeeded.filter((one) => !isVoid(one)), succeeded.filter(isVoid)];
   const byId = grouped(sales, ({ id }) => id);
   const byInvoice = grouped(sales, ({ invoiceNo }) => invoiceNo);
-  const listed = new Set(settlementList.map(({ reqId }) => reqId.toLowerCase()));
+  const listed = new Set(settlementList.map(nameOf));
+  const isUnlisted = ({ reqId, refId }: T) => !listed.has(reqId.toLowerCase()) && !listed.has(` ${refId}`);
+  const unlisted = grouped(sales.filter(isUnlisted), shortAmount);
   const voided = new Set<T>();
   const orphans: T[] = [];
   for (const one of voids) {
     const named = byId.get(one.originalTransactionId ?? "") ?? [];
     // If only the amount identifies the original, it was one that the settlement does not list.
-    const candidates =
-      one.invoiceNo === ""
-        ? sales.filter(({ amount, reqId }) => amount === one.amount && !listed.has(reqId.toLowerCase()))
-        : (byInvoice.get(one.invoiceNo) ?? []);
-    const original = [...named, ...candidates].find((sale) => !voided.has(sale));
+    const candidates = one.invoiceNo === "" ? unlisted.get(shortAmount(one)) : byInvoice.get(one.invoiceNo);
+    const original = [...named, ...(candidates ?? [])].find((sale) => !voided.has(sale));
     if (original === undefined) orphans.push(one);
     else voided.add(original);
   }
   return { sales, voids, voided, orphans };
+}
+
+/** By its reqId in either case; without one by its refNo, which is no reqId. */
+function nameOf({ reqId, refNo }: SettlementEntry): string {
+  return reqId === "" ? ` ${refNo}` : reqId.toLowerCase();
+}
+
+/** Without the zeros at its end: 12.5 and 12.50 are the same. */
+function shortAmount({ amount }: Reconcilable): string {
+  return String(amount).replace(/(?:\.0*|(\.\d*[1-9])0+)$/, "$1");
 }
 
 function matchList<T extends Reconcilable>(
