@@ -207,6 +207,15 @@ test("files that an older version kept as they were are cut at the start, once, 
   expect([events.length, received]).toEqual([2, ["bank b.csv two"]]);
 });
 
+test("a failed one of an older version is cut by no columns, as it may have others", async () => {
+  section = fixed;
+  await mkdir(join(folder, "bank", "failed"));
+  await drop("failed/x.csv", `bad one ${pan}\n`);
+  start();
+  await expect.poll(() => events.length).toBe(1);
+  expect(await text("failed", "x.csv")).toBe(`bad one ${masked}\n`);
+});
+
 describe("a process that is killed", () => {
   test("before it removed the file leaves one copy, and one file in the database", async () => {
     await drop("a.csv", `one ${pan}`);

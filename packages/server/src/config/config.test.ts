@@ -299,6 +299,7 @@ describe("traces", () => {
     ["OTEL_TRACES_SAMPLER", "jaeger_remote"],
     ["OTEL_TRACES_SAMPLER_ARG", "1.5"],
     ["OTEL_TRACES_SAMPLER_ARG", "5%"],
+    ["PAYBELL_FEED", "syslog:///var/log/feed"],
     ["PAYBELL_FEED", "file:///var/log/5%.jsonl"],
     ["PAYBELL_FEED", "file:///var%2Flog/feed.jsonl"],
   ])("%s=%s is refused", (name, value) => {

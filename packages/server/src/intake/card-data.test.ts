@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../../../test/support/temporary.ts";
-import { copyWithoutCardData, csvCutter, fixedCutter, withMaskedCards } from "./card-data.ts";
+import { copyWithoutCardData, csvCutter, fixedCutter, jsonCutter, withMaskedCards } from "./card-data.ts";
 
 const pan = fc.constantFrom("4111111111111111", "5555555555554444", "378282246310005", "6304000000000000");
 const digits = fc.string({ unit: fc.constantFrom(..."0123456789"), maxLength: 25 });
@@ -37,6 +37,12 @@ test("no cell of CSV keeps a card number, and the other cells stay as they are",
       expect(kept(cutter, line("4111111111111112"))).toBe(line("4111111111111112"));
     }),
   );
+});
+
+test("no report in JSON keeps a card number, be it a value or a name, at any depth", () => {
+  for (const line of ['{"note":["paid by 4111111111111111"]}', '{"more":{"4111111111111111":1}}', "4111111111111111"])
+    expect(kept(jsonCutter, line)).not.toContain("411111");
+  expect(kept(jsonCutter, '{ "refId": "000123456789" }')).toBe('{ "refId": "000123456789" }');
 });
 
 test("a copy lets the event loop serve others between the parts of a line", async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { clearingSchema } from "../../acquirer/iso8583/profile/schema.ts";
 import { Clearing } from "../../clearing/clearing.ts";
@@ -268,6 +268,24 @@ test("an instance that lost a file at its last lines does not end it", async () 
   await clearing.stop();
   expect(ended).toEqual([]);
   await connections.pool.query("DELETE FROM clearing_files");
+});
+
+test("files of one bank are matched one after the other, and wait for no other bank's", async () => {
+  const { clearing, receive, store } = instance({ claim: async () => undefined });
+  onTestFinished(async () => {
+    await clearing.stop();
+    await connections.pool.query("DELETE FROM clearing_files");
+  });
+  const [first, , other] = [
+    await receive("first"),
+    await receive("first", `${file}R,1,20251101\n`),
+    await receive("other"),
+  ];
+  expect([await store.claim(60_000), await store.claim(60_000), await store.claim(60_000)]).toEqual([
+    expect.objectContaining({ id: first }),
+    expect.objectContaining({ id: other }),
+    undefined,
+  ]);
 });
 
 test("a file whose instance died is matched on by another, and each of its lines counts once", async () => {

@@ -92,6 +92,15 @@ test("only who holds an original frees it or ends it", async () => {
   expect(await holderOf(sale)).toEqual({ id: second.id, command: "VOID", state: "done" });
 });
 
+test("what a command does to its original is written, though it completes together with a Sale", async () => {
+  const tid = newTid();
+  const sale = await begun({ tid });
+  const voiding = await begun({ tid, command: "VOID", originalId: sale.id });
+  const another = await begun({ tid });
+  await Promise.all([complete(another, {}), complete(voiding, { original: { id: sale.id, becomes: "done" } })]);
+  expect(await holderOf(sale)).toEqual({ id: voiding.id, command: "VOID", state: "done" });
+});
+
 test("a Reversal that is queued again is one, due at once, and keeps the REVERSAL that waits for it", async () => {
   const tid = newTid();
   const waiting = await begun({ tid });
