@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { request } from "node:https";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -17,6 +18,7 @@ import { type Instance, type InstanceOptions, partnerHost, spawnInstance } from 
 import { freePort } from "../support/ports.ts";
 import { needs, pathOf } from "../support/programs.ts";
 import { eventually, operatorToken, type TestPartner } from "../support/service.ts";
+import { listening } from "../support/temporary.ts";
 
 // The samples as they are, but for names, ports and files, in front of two instances.
 const folder = mkdtempSync(join(tmpdir(), "paybell-proxy-"));
@@ -129,6 +131,14 @@ describe("nginx", needs("nginx"), () => {
     }
     await expectCalmRestarts(port, operatorPort);
   });
+
+  test("repeats a command that an instance broke off, and nothing else that changes something", async () => {
+    const { port, seen } = await dying();
+    const [own, operatorPort] = [await freePort(), await freePort()];
+    const change = (sample: string) => sample.replaceAll(/server 127\.0\.0\.1:\d+/g, `server 127.0.0.1:${port}`);
+    proxy = spawn(pathOf("nginx"), nginxOn([own, operatorPort], change), { stdio: ["ignore", "ignore", "inherit"] });
+    await expectOnce(own, seen);
+  });
 });
 
 describe("Caddy", needs("caddy"), () => {
@@ -149,7 +159,42 @@ describe("Caddy", needs("caddy"), () => {
     await expectProxy(port);
     await expectCalmRestarts(port);
   });
+
+  test("repeats a command that an instance broke off, and nothing else that changes something", async () => {
+    const [{ port, seen }, own] = [await dying(), await freePort()];
+    const change = (sample: string) =>
+      sample
+        .replace(/reverse_proxy .* \{/, `reverse_proxy 127.0.0.1:${port} {`)
+        .replace("try_duration 5s", "retries 1");
+    proxy = spawn(pathOf("caddy"), ["run", ...caddyOn(own, change)], { env: caddyEnv, stdio: "ignore" });
+    await expectOnce(own, seen);
+  });
 });
+
+/** An instance that is killed each time, once it has read a request. */
+async function dying(): Promise<{ readonly port: number; readonly seen: string[] }> {
+  const seen: string[] = [];
+  const server = createServer(({ method, url, socket }, answer) => {
+    if (url === "/healthz") return answer.end();
+    seen.push(`${method} ${url}`);
+    return socket.destroy();
+  });
+  return { port: await listening(server), seen };
+}
+
+async function expectOnce(port: number, seen: string[]): Promise<void> {
+  await eventually("the proxy to listen", () => listens(port));
+  for (const [path, times, json] of [
+    ["/v1/commands", 2, null],
+    ["/v1/self", 2, undefined],
+    ["/v1/redeliveries", 1, {}],
+    ["/v1/keys/rotate", 1, {}],
+    ["/v1/notifications/1/redeliver", 1, null],
+  ] as const) {
+    const { status } = await call(port, "127.0.0.3", { path, json });
+    expect([status, seen.splice(0).length], path).toEqual([502, times]);
+  }
+}
 
 async function expectProxy(port: number): Promise<void> {
   await eventually("the proxy to listen", () => listens(port));
@@ -229,7 +274,7 @@ async function self(port: number, from: string, headers = {}, path = "/v1/self")
 interface ProxyCall {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A POST of this. */
+  /** A POST of this; null: without a body, which Caddy repeats only so. */
   readonly json?: unknown;
 }
 
@@ -247,14 +292,14 @@ function call(port: number, from: string, { path, headers, json }: ProxyCall) {
       headers: {
         host: `paybell.example:${port}`,
         authorization: `Bearer ${partner?.secrets.apiKey}`,
-        ...(json !== undefined && { "content-type": "application/json" }),
+        ...(json != null && { "content-type": "application/json" }),
         ...headers,
       },
     });
     asked.once("response", async (response) => {
       resolve({ status: response.statusCode ?? 0, body: await text(response) });
     });
-    asked.once("error", reject).end(json === undefined ? undefined : JSON.stringify(json));
+    asked.once("error", reject).end(json == null ? undefined : JSON.stringify(json));
   });
 }
 
