@@ -52,4 +52,5 @@ test("a value that is not a string, an unknown field and a broken rule are named
   expect(terminalProblems("T1", { mid: "M1", tid: "T1" }, fields)).toMatchObject([
     { field: "tid", code: "unknown_field" },
   ]);
+  expect(terminalProblems("T1", {}, fields)).toMatchObject([{ field: "mid", code: "missing_field" }]);
 });

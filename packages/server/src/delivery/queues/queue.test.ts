@@ -184,6 +184,14 @@ describe("a queue", () => {
     expect(queue.head).toBeUndefined();
   });
 
+  test("sends what was held before what came after it", () => {
+    const queue = newQueue();
+    const follower = deliveryOf(1, { follows: true });
+    for (const delivery of [follower, deliveryOf(2)]) queue.offer(delivery);
+    queue.makeReady(follower);
+    expect(queue.startHead()).toBe(follower);
+  });
+
   test("reads from the head if another round of a delivery in flight was read", () => {
     const queue = newQueue();
     const first = deliveryOf(1);

@@ -162,6 +162,8 @@ describe("answers that nobody reads", () => {
     await readsNothing("/docs/js/scalar.js", 20);
     expect(await eventually("the connection is closed", closedUnread)).toBe(1);
     expect(service.logged).toContain("an answer was not read in time");
+    const unread = async () => (await numberOf("paybell_http_unread_bytes")) === 0 || undefined;
+    expect(await eventually("its bytes count no more", unread)).toBe(true);
   });
 
   test("are closed first if there are too many connections", async () => {

@@ -18,11 +18,13 @@ const beganMs = Date.parse("2026-10-30T00:00:00Z");
 const nowMs = Date.parse("2026-11-10T00:00:00Z");
 const statements = new Statements(store, () => nowMs, 400);
 
+const decimals = { VND: 0, USD: 2, KWD: 3 };
+
 interface Made {
   readonly command: string;
   readonly state: "SUCCESS" | "ERROR";
   readonly minor: number;
-  readonly currency: "VND" | "USD";
+  readonly currency: keyof typeof decimals;
   readonly atMs: number;
   readonly tookMs: number;
   readonly isTimed: boolean;
@@ -37,7 +39,7 @@ const made: fc.Arbitrary<Made> = fc.record({
   command: fc.constantFrom("SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID", "SETTLEMENT", "LOGON"),
   state: fc.constantFrom("SUCCESS", "SUCCESS", "ERROR"),
   minor: fc.integer({ min: 1, max: 999_999_999_999 }),
-  currency: fc.constantFrom("VND", "USD"),
+  currency: fc.constantFrom("VND", "USD", "KWD"),
   atMs: fc.integer({ min: beganMs, max: nowMs - 48 * hourMs }),
   tookMs: fc.oneof(fc.constant(300), fc.integer({ min: 0, max: 24 * hourMs })),
   isTimed: fc.boolean(),
@@ -51,8 +53,9 @@ function sumOf(all: readonly Made[]): bigint {
 }
 
 function written({ minor, currency }: Made): string {
-  const digits = String(minor).padStart(3, "0");
-  return currency === "VND" ? String(minor) : `${digits.slice(0, -2)}.${digits.slice(-2)}`;
+  const count = decimals[currency];
+  const digits = String(minor).padStart(count + 1, "0");
+  return count === 0 ? digits : `${digits.slice(0, -count)}.${digits.slice(-count)}`;
 }
 
 async function insert(partnerId: PartnerId, one: Made): Promise<string> {
@@ -111,7 +114,7 @@ test("each completed transaction is a line of one day in the partner's zone, and
         return [own, `reversal ${ids[nth]} ${dayAt(atMs + tookMs + reversedAfterMs)}`];
       });
       expect(lines.map(({ kind, id, date }) => `${kind} ${id} ${date}`).sort()).toEqual(expected.sort());
-      for (const currency of ["VND", "USD"] as const) {
+      for (const [currency, count] of Object.entries(decimals)) {
         const standing = all.filter((one) => {
           return one.currency === currency && one.state === "SUCCESS" && one.reversedAfterMs === null;
         });
@@ -122,7 +125,11 @@ test("each completed transaction is a line of one day in the partner's zone, and
         const voids = standing.filter(({ command, original }) => command === "VOID" && original !== "PREAUTH");
         const net = totals
           .filter((one) => one.currency === currency)
-          .map(({ netAmount }) => netAmount.replace(".", ""));
+          .map(({ netAmount }) => {
+            const [whole, part = ""] = netAmount.split(".");
+            expect(part).toHaveLength(count);
+            return `${whole}${part}`;
+          });
         expect(net.reduce((sum, one) => sum + BigInt(one), 0n)).toBe(
           of("SALE", "PREAUTH_COMPLETE") - sumOf(voids) - of("REFUND"),
         );
