@@ -338,6 +338,7 @@ export class LedgerInstance {
       reversals: {
         claimDue: (...how) => reversals.claimDue(...how),
         end: (...how) => reversals.end(...how),
+        noteUnknown: (...how) => reversals.noteUnknown(...how),
         async postpone(due, ...how) {
           await reversals.postpone(due, ...how);
           bench.postponed.set(due.transactionId, due.tries);

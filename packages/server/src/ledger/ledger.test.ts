@@ -233,6 +233,28 @@ test("a REVERSAL that runs at a stop is answered before its reverser ends", asyn
   expect(await leaving.find(partner, reversal.id)).toMatchObject({ state: "SUCCESS" });
 });
 
+test("an approved part is a success for a command that allows it, and its amount from then on", async () => {
+  const till = new LedgerTill();
+  const request = { ...till.sale("tok_approve_10", "150001"), allowPartial: true };
+  const sale = await instance.ended(partner, request);
+  expect(sale).toMatchObject({
+    state: "SUCCESS",
+    amountMinor: 75_000n,
+    facts: { fields: { isoResponseCode: "00", amount: "75000", approveCode: expect.stringMatching(/^\w{6}$/) } },
+  });
+  expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
+  expect(await bench.reversalOf(sale.id)).toBeUndefined();
+  expect(await instance.ended(partner, request)).toMatchObject({ id: sale.id, amountMinor: 75_000n });
+  const preAuth = await instance.ended(partner, { ...till.preAuth("tok_approve_10"), allowPartial: true });
+  await expect(instance.ended(partner, till.complete(preAuth, "75001"))).rejects.toThrow(/authorised for less/);
+  await instance.ended(partner, till.complete(preAuth, "75000"));
+  expect(await instance.ended(partner, till.void(sale))).toMatchObject({ state: "SUCCESS", amountMinor: 75_000n });
+  expect(await instance.ended(partner, till.settlement())).toMatchObject({
+    state: "SUCCESS",
+    facts: { fields: { saleTotalAmount: "150000", voidTotalAmount: "75000", isoResponseCode: "00" } },
+  });
+});
+
 test("no token, no key and no full card number is in a row or a log line", async () => {
   const token = "tok_then_slow_37";
   const sale = await instance.ended(partner, new LedgerTill().sale(token));

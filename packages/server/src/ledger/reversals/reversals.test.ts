@@ -187,6 +187,17 @@ describe("a 25 to a Reversal", async () => {
     await expect.poll(() => patient.reversalOf(sale.id)).toMatchObject({ state: "PARKED", code: "94" });
   });
 
+  test("counts if it comes after its try has ended, too", async () => {
+    first.nextFares("SALE", { answers: "lost" });
+    first.nextFares("REVERSAL", { answers: "late" });
+    const sale = await first.ended(own, new LedgerTill().sale());
+    await expect.poll(() => patient.reversalOf(sale.id)).toMatchObject({ state: "PENDING", code: "25", tries: 1 });
+    await pastTheMargin(sale.id);
+    first.nextFares("REVERSAL", { declines: "94" });
+    await patient.runDueNow();
+    await expect.poll(() => patient.reversalOf(sale.id)).toMatchObject({ state: "PARKED", code: "94" });
+  });
+
   test("is what an operator reads until the end; otherwise the last answer, a 94 too", async () => {
     first.nextFares("SALE", { answers: "lost" });
     first.nextFares("REVERSAL", { declines: "91" });
@@ -463,28 +474,6 @@ test.each(["08", "10", "11", "16"])(
     expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
   },
 );
-
-test("an approved part is a success for a command that allows it, and its amount from then on", async () => {
-  const till = new LedgerTill();
-  const request = { ...till.sale("tok_approve_10", "150001"), allowPartial: true };
-  const sale = await instance.ended(partner, request);
-  expect(sale).toMatchObject({
-    state: "SUCCESS",
-    amountMinor: 75_000n,
-    facts: { fields: { isoResponseCode: "00", amount: "75000", approveCode: expect.stringMatching(/^\w{6}$/) } },
-  });
-  expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
-  expect(await bench.reversalOf(sale.id)).toBeUndefined();
-  expect(await instance.ended(partner, request)).toMatchObject({ id: sale.id, amountMinor: 75_000n });
-  const preAuth = await instance.ended(partner, { ...till.preAuth("tok_approve_10"), allowPartial: true });
-  await expect(instance.ended(partner, till.complete(preAuth, "75001"))).rejects.toThrow(/authorised for less/);
-  await instance.ended(partner, till.complete(preAuth, "75000"));
-  expect(await instance.ended(partner, till.void(sale))).toMatchObject({ state: "SUCCESS", amountMinor: 75_000n });
-  expect(await instance.ended(partner, till.settlement())).toMatchObject({
-    state: "SUCCESS",
-    facts: { fields: { saleTotalAmount: "150000", voidTotalAmount: "75000", isoResponseCode: "00" } },
-  });
-});
 
 describe("a partner's REVERSAL", () => {
   test("undoes a successful Sale, by its id or its reqId, without an IPN of its own", async () => {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import {
+  type AcquirerAnswer,
   type Acquirers,
   NoAnswer,
   NotSent,
@@ -24,6 +25,8 @@ export interface ReversalStore {
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
   /** @param responseCode the acquirer's answer; empty without one: the last one stays, as a 25 does in any case */
   postpone(reversal: DueReversal, delayMs: number, responseCode: string): Promise<void>;
+  /** Keeps a 25 that came after the time-out of its try, while it is not ended. */
+  noteUnknown(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
   /**
    * Ends a Reversal. Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves
    * to undefined, and changes nothing, if it was requested again since it was claimed: then it is sent again. Called
@@ -76,7 +79,7 @@ export interface ReversalEnd {
 }
 
 export interface ReverserParts {
-  readonly reversals: Pick<ReversalStore, "claimDue" | "postpone" | "end">;
+  readonly reversals: Pick<ReversalStore, "claimDue" | "postpone" | "noteUnknown" | "end">;
   readonly transactions: TransactionStore;
   readonly completer: Completer;
   readonly acquirers: Pick<Acquirers, "of">;
@@ -115,7 +118,7 @@ export class Reverser extends DueWork<DueReversal> {
     const transaction = await transactions.find(due.partnerId, due.transactionId);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.transactionId} to reverse.`);
     const card = await this.#parts.cards.of(transaction);
-    const { outcome, site } = await this.#ask(transaction.acquirer, { ...messageOf(transaction, due), ...card });
+    const { outcome, site } = await this.#ask(transaction, { ...messageOf(transaction, due), ...card });
     const responseCode = outcome.kind === "answered" ? outcome.answer.responseCode : "";
     const after = reversalStateAfter(outcome, {
       tries: due.tries,
@@ -165,18 +168,27 @@ export class Reverser extends DueWork<DueReversal> {
   }
 
   async #ask(
-    name: string,
+    transaction: Transaction,
     message: ReversalMessage,
   ): Promise<{ readonly outcome: AcquirerOutcome; readonly site?: string | undefined }> {
     const { acquirers, acquirerTimeoutMs: timeoutMs } = this.#parts;
-    const acquirer = acquirers.of(name);
+    const acquirer = acquirers.of(transaction.acquirer);
+    const onLateAnswer = (late: AcquirerAnswer) => this.#answeredLate(transaction, late);
     try {
-      const answer = await acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
+      const answer = await acquirer.ask(message, { timeoutMs, onLateAnswer });
       return { outcome: { kind: "answered", answer, approvals: acquirer.approvals }, site: answer.site };
     } catch (error) {
       if (error instanceof NotSent || error instanceof NoAnswer) return { outcome: { kind: "no_answer" } };
       throw error;
     }
+  }
+
+  /** The Reversal is sent again, and may be answered 94 then: only a 25 says something that this does not. */
+  #answeredLate({ partnerId, id }: Transaction, { responseCode }: AcquirerAnswer): void {
+    if (responseCode !== unknownCode) return;
+    this.#parts.reversals.noteUnknown(partnerId, id).catch((error: unknown) => {
+      this.#parts.log.error({ err: error, transaction: id }, "a late answer to a Reversal could not be kept");
+    });
   }
 
   /**

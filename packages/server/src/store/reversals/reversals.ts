@@ -30,6 +30,10 @@ const postpone = prepared(`
     response_code = CASE WHEN response_code = '${unknownCode}' THEN response_code ELSE coalesce(nullif($5, ''), response_code) END
   WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`);
 
+const noteUnknown = prepared(`
+  UPDATE reversals SET response_code = '${unknownCode}'
+  WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING'`);
+
 // Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
 // try that is not the last requested one says nothing about a later late approval.
 const endWhere = (standing: string) => `
@@ -215,6 +219,10 @@ export function postgresReversals(
 
     async postpone({ partnerId, transactionId, tries }, delayMs, responseCode) {
       await postpone.run(homes.of(partnerId).engine, [partnerId, transactionId, delayMs, tries, responseCode]);
+    },
+
+    async noteUnknown(partnerId, transactionId) {
+      await noteUnknown.run(homes.of(partnerId).engine, [partnerId, transactionId]);
     },
 
     async end({ partnerId, transactionId, tries }, { state, responseCode, event }) {
