@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -66,8 +67,11 @@ func CatchUp(ctx context.Context, cursor string, keys Source, waitSeconds int) i
 
 var secure = regexp.MustCompile(`^(https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$))`)
 
-// A redirection would be sent the API key.
-var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// A redirection would be sent the API key. The timeout is for a whole answer: 30 s of waiting, then 8 MiB by a slow line.
+var client = &http.Client{
+	Timeout:       5 * time.Minute,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 func pull(ctx context.Context, cursor string, keys *Keys, waitSeconds int) (page Page, err error) {
 	defer caught(&err)
@@ -94,7 +98,9 @@ func pull(ctx context.Context, cursor string, keys *Keys, waitSeconds int) (page
 		}
 		Next, Code, Detail, Remedy string
 	}
-	err = json.UnmarshalRead(response.Body, &answer, json.MatchCaseInsensitiveNames(true))
+	text, err := io.ReadAll(response.Body)
+	throwIf(err != nil, "no_answer", fmt.Sprint(err))
+	err = json.Unmarshal(text, &answer, json.MatchCaseInsensitiveNames(true))
 	isOther := err != nil || response.StatusCode != 200 && answer.Code == ""
 	throwIf(isOther, "not_paybell", fmt.Sprintf("HTTP %d:", response.StatusCode))
 	if response.StatusCode != 200 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"paybell.example/go/paybell"
@@ -321,6 +323,27 @@ func TestCatchUpGivesPageAfterPage(t *testing.T) {
 			if code(err) != wanted {
 				t.Fatal("the API key would be sent to", url, code(err))
 			}
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (send transport) RoundTrip(request *http.Request) (*http.Response, error) { return send(request) }
+
+func TestCatchUpEndsAlsoIfTheAnswerStops(t *testing.T) {
+	usual := http.DefaultTransport
+	defer func() { http.DefaultTransport = usual }()
+	http.DefaultTransport = transport(func(request *http.Request) (*http.Response, error) {
+		if _, isLimited := request.Context().Deadline(); !isLimited {
+			t.Error("it may wait forever")
+		}
+		body := io.MultiReader(strings.NewReader(`{"items":[`), iotest.ErrReader(context.DeadlineExceeded))
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(body), Request: request}, nil
+	})
+	for _, err := range paybell.CatchUp(context.Background(), "", paybell.SampleKeys(`"baseUrl":"https://paybell.example"`), 30) {
+		if code(err) != "no_answer" {
+			t.Fatal(code(err))
 		}
 	}
 }

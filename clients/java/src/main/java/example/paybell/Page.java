@@ -16,6 +16,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
@@ -38,13 +41,13 @@ public record Page(List<Received> items, String cursor) {
         }
     }
 
-    /** The next page is fetched when it is asked for. */
-    static Stream<Page> pages(String cursor, Supplier<Keys> keys, Duration wait) {
-        UnaryOperator<Page> next = page -> page.items.isEmpty() ? null : pull(page.cursor, keys.get(), wait);
-        return Stream.iterate(pull(cursor, keys.get(), wait), Objects::nonNull, next);
+    /** The next page is fetched when it is asked for. An answer that is not whole after {@code limit} is given up. */
+    static Stream<Page> pages(String cursor, Supplier<Keys> keys, Duration wait, Duration limit) {
+        UnaryOperator<Page> next = page -> page.items.isEmpty() ? null : pull(page.cursor, keys.get(), wait, limit);
+        return Stream.iterate(pull(cursor, keys.get(), wait, limit), Objects::nonNull, next);
     }
 
-    private static Page pull(String cursor, Keys keys, Duration wait) {
+    private static Page pull(String cursor, Keys keys, Duration wait, Duration limit) {
         String base = requireNonNullElse(keys.agreed.baseUrl(), "").replaceFirst("/+$", "");
         boolean isSecure = SECURE.matcher(base).matches();
         throwIf(!isSecure, "wrong_option", "baseUrl is not https://; http:// is for localhost alone.");
@@ -55,10 +58,15 @@ public record Page(List<Received> items, String cursor) {
         try {
             var request = HttpRequest.newBuilder(URI.create(address)).timeout(Duration.ofSeconds(60));
             request.header("authorization", "Bearer " + keys.agreed.apiKey());
-            response = CLIENT.send(request.build(), BodyHandlers.ofByteArray());
+            var coming = CLIENT.sendAsync(request.build(), BodyHandlers.ofByteArray());
+            try { // The timeout above ends with the headers.
+                response = coming.get(limit.toMillis(), TimeUnit.MILLISECONDS);
+            } finally {
+                coming.cancel(true);
+            }
         } catch (IllegalArgumentException error) { // Its text could quote the API key.
             throw new PaybellException("wrong_option", "baseUrl is no URL, or apiKey cannot be sent.");
-        } catch (IOException | InterruptedException error) {
+        } catch (ExecutionException | InterruptedException | TimeoutException error) {
             if (error instanceof InterruptedException) Thread.currentThread().interrupt();
             throw new PaybellException("no_answer");
         }

@@ -14,6 +14,9 @@ public final class Paybell {
     /** The longest body that is read. */
     public static final int BODY_BYTES_MAX = 16 << 20;
 
+    /** 30 s of waiting, then 8 MiB by a slow line. */
+    private static final Duration ANSWER_LIMIT = Duration.ofMinutes(5);
+
     private Paybell() {}
 
     /**
@@ -58,6 +61,6 @@ public final class Paybell {
      * refusal: then its page was not given.
      */
     public static Iterable<Page> catchUp(String cursor, Supplier<Keys> keys, Duration wait) {
-        return () -> Page.pages(cursor, keys, wait).iterator();
+        return () -> Page.pages(cursor, keys, wait, ANSWER_LIMIT).iterator();
     }
 }

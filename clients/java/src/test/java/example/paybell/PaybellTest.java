@@ -318,4 +318,20 @@ final class PaybellTest {
             assertEquals("wrong_option", mistake(() -> Paybell.catchUp(null, with(settings))
                     .iterator()));
     }
+
+    @Test
+    void catchUpEndsAlsoIfTheAnswerStops() throws IOException {
+        var server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        server.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(200, 100);
+            exchange.getResponseBody().write('{');
+            exchange.getResponseBody().flush();
+        });
+        server.start();
+        var keys =
+                with("{\"baseUrl\": \"http://127.0.0.1:" + server.getAddress().getPort() + "\", \"apiKey\": \"pb_x\"}");
+        var limit = Duration.ofMillis(500);
+        assertEquals("no_answer", mistake(() -> Page.pages(null, keys, Duration.ZERO, limit)));
+        server.stop(0);
+    }
 }
