@@ -24,8 +24,8 @@ const ended: Words = {
 const notOrdered: Words = {
   means: "A Void that comes first is repeated until its Sale is there, or is parked: the customer waits for the money.",
   fix:
-    "Store a Void whose Sale you have not seen, by paybell-original-transaction, and join them when it comes; " +
-    "or fetch the Sale with GET /v1/transactions/<id>. Then answer 2xx.",
+    "Store a Void whose Sale you have not seen, with its originalId or the transactionId that you sent, and join them " +
+    "when the Sale comes; or fetch that with GET /v1/transactions/<id>. Then answer 2xx.",
   documentation: "/docs/partner/deduplicate#a-sale-after-its-void",
 };
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { refusalVariants } from "./judge.ts";
+import { cases } from "./certify.ts";
+import { findings, refusalVariants } from "./judge.ts";
 
 const refusal = (code: string, body: string, status = 400, type = "text/plain") => ({
   code,
@@ -32,4 +33,10 @@ describe("refusals look alike", () => {
       ["old", ["a"]],
     ]);
   });
+});
+
+it("no remedy decides by a header that no signature covers", () => {
+  const words = [...Object.values(findings), ...cases.flatMap((one) => Object.values(one.words ?? {}))];
+  expect(words.length).toBeGreaterThan(cases.length);
+  for (const { means, fix } of words) expect(means + fix).not.toContain("paybell-");
 });
