@@ -44,7 +44,7 @@ export class CursorRefused extends PaybellError {
  * Returns the cursor to continue from.
  *
  * @param cursor the last one stored; without one, starts at the oldest notification that is kept; `now` starts at this
- * moment
+ * moment, again at each call: `next` of `pullNotifications({ after: "now" })` is one to store
  * @throws CursorRefused, ApiError, Misused, and IpnRefused of the receiver: then nothing of its page was yielded
  */
 export async function* catchUp(
