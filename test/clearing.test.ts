@@ -256,13 +256,15 @@ test("until daysMax has passed, a line waits for its transaction, and a transact
   expect(await exceptions(`&transaction=${found.id}`)).toMatchObject([{ differences: [{ field: "trace" }] }]);
 });
 
-test("a transaction that comes after its lines is matched with one of them, and the others are exceptions", async () => {
-  await put(2);
-  const early = { refId: "777777777777", traceNo: "" } as Sold;
-  const file = await matched([line("S", early, "6500"), line("S", early, "6500")]);
-  const again = await matched([line("S", early, "6500", "presented again")]);
+test("a transaction that comes days after its lines is matched with one of them, and the others are exceptions", async () => {
+  await put(5);
+  const madeOn = new Date(Date.now() - 4 * 86_400_000).toISOString().slice(0, 10).replaceAll("-", "");
+  const early = (reason = "") => `S,777777777777,,${terminal.tid},6500,${madeOn},${reason}`;
+  const file = await matched([early(), early()]);
+  const again = await matched([early("presented again")]);
   expect([file, again]).toMatchObject([{ waiting: 2 }, { waiting: 1 }]);
-  const facts = `jsonb_set(facts::jsonb, '{fields,refId}', '"777777777777"')::json`;
+  const given = `jsonb_build_object('refId', '777777777777', 'transDateTime', '${madeOn}120000')`;
+  const facts = `jsonb_set(facts::jsonb, '{fields}', facts::jsonb -> 'fields' || ${given})::json`;
   const found = await sale("6500");
   await queryHomes(service.database, `UPDATE transactions SET facts = ${facts} WHERE id = $1 RETURNING id`, [found.id]);
   await matched([line("S", await sale("6600"), "6600")]);

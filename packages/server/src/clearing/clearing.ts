@@ -6,7 +6,7 @@ import { newId } from "../ids.ts";
 import { pageOf } from "../page.ts";
 import type { Log } from "../telemetry/log.ts";
 import { dayIn } from "../time.ts";
-import { type ClearingCandidate, dayOf, type JudgedLine, judge } from "./match.ts";
+import { type ClearingCandidate, dayOf, isPayment, type JudgedLine, judge } from "./match.ts";
 import {
   type ClearingLayout,
   type ClearingLine,
@@ -402,10 +402,6 @@ export class Clearing {
 /** The acquirer of the settings has no name where acquirers are stored. */
 function storedName(acquirer: string): string {
   return acquirer === "default" ? "" : acquirer;
-}
-
-function isPayment({ kind }: ClearingLine): boolean {
-  return kind !== "fee" && kind !== "chargeback";
 }
 
 function entryAbout(

@@ -14,7 +14,7 @@ const line: ClearingLine = {
 const sale: ClearingCandidate = {
   ...{ partnerId: newId(), id: newId(), notificationId: null, command: "SALE", state: "SUCCESS", reversal: null },
   ...{ isVoided: false, isoResponseCode: "00", refId: "123456789012", trace: "000417", amount: "12.50" },
-  ...{ currency: "USD", atMs: Date.parse("2026-11-21T10:00:00Z") },
+  ...{ currency: "USD", time: "2026-11-21T09:59:59.000Z", atMs: Date.parse("2026-11-21T10:00:00Z") },
 };
 
 function differencesOf(line: ClearingLine, one: ClearingCandidate): readonly string[] {
@@ -46,6 +46,16 @@ test.each<[string, Partial<ClearingLine>, Partial<ClearingCandidate>, readonly s
   ["two days before", { day: "2026-11-19" }, {}, ["date 2026-11-21"]],
   ["the last day that the profile allows", { day: "2026-11-24" }, {}, ["matched"]],
   ["a day later", { day: "2026-11-25" }, {}, ["date 2026-11-21"]],
+  ["a Sale that was reported days later", {}, { atMs: Date.parse("2026-11-24T10:00:00Z") }, ["matched"]],
+  ["the same with 14 digits", {}, { time: "20261121235959", atMs: Date.parse("2026-11-24T10:00:00Z") }, ["matched"]],
+  [
+    "the day of a report without a time",
+    { day: "2026-11-24" },
+    { time: "", atMs: Date.parse("2026-11-24T10:00:00Z") },
+    ["matched"],
+  ],
+  ["a Sale by a clock that is wrong", {}, { time: "20160101000000" }, ["matched"]],
+  ["a Sale of another week", { day: "2026-12-24" }, { time: "20261121235959" }, ["date 2026-11-21"]],
   ["a sale for a Refund", {}, { command: "REFUND" }, ["kind REFUND"]],
   ["a refund for a Sale", { kind: "refund" }, {}, ["kind SALE"]],
   ["a refund for a Refund", { kind: "refund" }, { command: "REFUND" }, ["matched"]],
@@ -73,6 +83,15 @@ test("of several transactions, the one that differs least is meant, and of equal
   expect(judge(line, [other, sale], layout)).toEqual({ kind: "matched", with: sale });
   const newer = { ...sale, id: newId<"transaction">(), atMs: sale.atMs + 1_000 };
   expect(judge(line, [sale, newer], layout)).toEqual({ kind: "matched", with: newer });
+});
+
+test("a chargeback is about a charge, and of several about that of its amount, though others are newer", () => {
+  const chargeback = { ...line, kind: "chargeback" as const, day: "2026-12-30" };
+  const later = { id: newId<"transaction">(), atMs: sale.atMs + 1_000 };
+  const refund = { ...sale, ...later, command: "REFUND" as const };
+  expect(judge(chargeback, [refund, sale], layout)).toEqual({ kind: "matched", with: sale });
+  const other = { ...sale, ...later, refId: "", amount: "99.00" };
+  expect(judge({ ...chargeback, refId: "" }, [other, sale], layout)).toEqual({ kind: "matched", with: sale });
 });
 
 test("a fee and a chargeback have an amount and a day of their own", () => {

@@ -19,6 +19,9 @@ export interface ClearingCandidate {
   readonly trace: string;
   readonly amount: string;
   readonly currency: string;
+  /** As its IPN has it: 14 digits, or an ISO 8601 instant. Empty: a switch reported none. */
+  readonly time: string;
+  /** When it was completed, or reported. */
   readonly atMs: number;
 }
 
@@ -51,6 +54,7 @@ export function judge(
     .sort((a, b) => a.differences.length - b.differences.length || b.one.atMs - a.one.atMs);
   if (best === undefined) return { kind: "unknown" };
   const { one, differences } = best;
+  if (!isPayment(line)) return { kind: "matched", with: one };
   return differences.length === 0 ? { kind: "matched", with: one } : { kind: "different", with: one, differences };
 }
 
@@ -59,22 +63,36 @@ function differencesOf(
   one: ClearingCandidate,
   { section, timeZone }: ClearingLayout,
 ): ClearingDifference[] {
-  // A fee or a chargeback is about a transaction; its amount and its day are its own.
-  if (line.kind === "fee" || line.kind === "chargeback") return [];
+  const kind = isPayment(line) ? line.kind : "sale";
   const minor = `${minorOf(one.amount, currencyDecimals(one.currency) ?? 0) ?? one.amount}`;
-  const dayHere = dayOf(one.atMs, timeZone);
-  const daysLater = (Date.parse(line.day) - Date.parse(dayHere)) / dayMs;
+  // A switch may report it days later, and its terminal may have a wrong clock.
+  const days = [...madeOn(one.time, timeZone), dayOf(one.atMs, timeZone)];
   const daysMax = Math.max(1, section.daysMax);
+  const isNear = (day: string) => {
+    const daysLater = (Date.parse(line.day) - Date.parse(day)) / dayMs;
+    return daysLater >= -1 && daysLater <= daysMax;
+  };
   const compared: readonly (ClearingDifference & { readonly isSame: boolean })[] = [
-    { field: "kind", here: one.command, there: line.kind, isSame: kindOf(one) === line.kind },
+    { field: "kind", here: one.command, there: line.kind, isSame: kindOf(one) === kind },
     stateOf(line, one, section.voids === "listed"),
     { field: "amount", here: minor, there: line.minor, isSame: minor === line.minor },
     { field: "currency", here: one.currency, there: line.currency, isSame: one.currency === line.currency },
     { field: "refId", here: one.refId, there: line.refId, isSame: isEqual(one.refId, line.refId) },
     { field: "trace", here: one.trace, there: line.trace, isSame: isEqual(one.trace, line.trace) },
-    { field: "date", here: dayHere, there: line.day, isSame: daysLater >= -1 && daysLater <= daysMax },
+    { field: "date", here: days[0] ?? "", there: line.day, isSame: days.some(isNear) },
   ];
   return compared.flatMap(({ isSame, ...difference }) => (isSame ? [] : [difference]));
+}
+
+/** Another line is about a transaction, the charge that differs least: its amount and its day are its own. */
+export function isPayment({ kind }: ClearingLine): boolean {
+  return kind !== "fee" && kind !== "chargeback";
+}
+
+/** The day of its own time; none without one. */
+function madeOn(time: string, timeZone: string): readonly string[] {
+  if (time === "") return [];
+  return [time.includes("T") ? dayOf(Date.parse(time), timeZone) : dashed(time)];
 }
 
 /** The kind of line that a transaction becomes. A PreAuth is in no file. */
@@ -102,6 +120,10 @@ function isEqual(here: string, there: string): boolean {
 }
 
 export function dayOf(atMs: number, timeZone: string): string {
-  const digits = zoneFormat(timeZone)(atMs);
+  return dashed(zoneFormat(timeZone)(atMs));
+}
+
+/** @param digits YYYYMMDD, and more */
+function dashed(digits: string): string {
   return `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6, 8)}`;
 }

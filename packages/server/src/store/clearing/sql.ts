@@ -79,6 +79,7 @@ export const copyBooks = planned(`
 const candidate = `
   b.partner_id AS "partnerId", b.transaction_id AS id, t.notification_id AS "notificationId", t.command, t.state,
   ${reversalOf("t")} AS reversal, b.ref_id AS "refId", b.trace_no AS trace, b.amount, b.currency, b.completed_at,
+  coalesce(t.facts #>> '{fields,transDateTime}', '') AS time,
   CASE WHEN t.state = 'ERROR' THEN t.facts #>> '{fields,isoResponseCode}' ELSE '00' END AS "isoResponseCode",
   (${isVoided} OR ${isVoidedByReport}) AS "isVoided"`;
 const linesGiven = `
