@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { writeCursor } from "./cursor.ts";
@@ -7,12 +8,8 @@ import type { NotificationContent, NotificationStore } from "./store.ts";
 
 const partner = partnerSnapshot();
 
-/** Pulls notifications of these sizes. @returns the turn of the event loop in which each of them was sealed */
-async function turnsOf(
-  sizes: readonly number[],
-  pause?: (spentMs: number) => Promise<unknown>,
-  onSeal: () => void = () => undefined,
-): Promise<readonly number[]> {
+/** A history of notifications of these sizes. */
+function historyOf(sizes: readonly number[]): NotificationStore {
   const contents = sizes.map(
     (bytes): NotificationContent => ({
       id: newId<"notification">(),
@@ -28,16 +25,28 @@ async function turnsOf(
       mac: null,
     }),
   );
-  const store = {
+  return {
     history: async () => ({
       cluster: { systemIdentifier: 1n, timeline: 1 },
       keptFromMs: 0,
       horizon: 10n,
       nowMs: Date.now(),
     }),
-    page: async () => contents.map(({ id }) => ({ id, xid: 1n, storedBytes: 100 })),
+    page: async (_, after, __, rowsMax) => {
+      const from = after?.xid === 10n ? contents.length : contents.findIndex(({ id }) => id === after?.id) + 1;
+      return contents.slice(from, from + rowsMax).map(({ id }) => ({ id, xid: 1n, storedBytes: 100 }));
+    },
     contents: async () => new Map(contents.map((content) => [content.id, content])),
   } as Partial<NotificationStore> as NotificationStore;
+}
+
+/** Pulls notifications of these sizes. @returns the turn of the event loop in which each of them was sealed */
+async function turnsOf(
+  sizes: readonly number[],
+  pause?: (spentMs: number) => Promise<unknown>,
+  onSeal: () => void = () => undefined,
+): Promise<readonly number[]> {
+  const store = historyOf(sizes);
   let turn = 0;
   let isOver = false;
   const next = () => {
@@ -56,6 +65,25 @@ async function turnsOf(
   expect(page.items.map(({ data }) => data.length)).toEqual(sizes);
   return turns.map((at) => at - (turns[0] ?? 0));
 }
+
+test("a page has what follows, however much before it was changed or is over the limit of bytes", async () => {
+  const huge = 9 * 1_024 * 1_024;
+  const history = historyOf([1, 2, 3, 4, huge, 5]);
+  const sealed: Seal = async (_, { content }) => {
+    if (content.length < 5) throw new ServiceError("content_changed");
+    return { headers: {}, wire: {}, signedText: "", body: Buffer.from(`{"data":"${content}"}`) };
+  };
+  for (const limit of [1, 2, 4, 100]) {
+    const pulled: number[] = [];
+    for (let after: string | undefined; ; ) {
+      const { page } = await pullPage(history, sealed, partner, { limit, after });
+      if (page.items.length === 0) break;
+      pulled.push(...page.items.map(({ data }) => data.length));
+      after = page.next;
+    }
+    expect(pulled, `pages of ${limit}`).toEqual([huge, 5]);
+  }
+});
 
 test("other work has a turn of the event loop after each 32 KiB that a pull seals", async () => {
   const kib = 1_024;

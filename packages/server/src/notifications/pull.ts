@@ -129,14 +129,20 @@ export async function pullPage(
       // Without content: it was dropped since the page was read, because its retention is over. One that somebody
       // changed is left out, because the partner's others must not wait for it.
       const item = content && (await pulled(seal, partner, content));
-      bytes += item ? item.data.length + itemBytes : 0;
-      partBytes += item?.data.length ?? 0;
-      if (seen && bytes > pullBytesMax) return endingAt(positionAfter(seen, history.keptFromMs));
-      if (item) items.push(item);
+      if (item) {
+        bytes += item.data.length + itemBytes;
+        partBytes += item.data.length;
+        if (seen && items.length > 0 && bytes > pullBytesMax) return endingAt(positionAfter(seen, history.keptFromMs));
+        items.push(item);
+      }
       seen = row;
     }
   }
-  if (seen && rows.length === rowsMax) return endingAt(positionAfter(seen, history.keptFromMs));
+  if (seen && rows.length === rowsMax) {
+    const { page, end } = endingAt(positionAfter(seen, history.keptFromMs));
+    // A page without items says that nothing follows.
+    return items.length > 0 ? { page, end } : pullPage(store, seal, partner, { after: page.next, limit, pause });
+  }
   // Everything visible was seen. Later notifications have the horizon's transaction id or a higher one.
   return endingAt({ position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs });
 }
