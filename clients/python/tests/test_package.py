@@ -14,6 +14,7 @@ import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import paybell
 from paybell import SAMPLE_KEYS, Asgi, KeyFile, Keys, PaybellError, Refused, Wsgi, catch_up, sample
@@ -175,6 +176,17 @@ class Files(unittest.TestCase):
         self.assertEqual(json.loads(self.rotation.read_text()), {"encryptionKey": [{**times, **NEW}]})
         rotated = Keys.of({**SAMPLE_KEYS, "apiKey": "pb_old"}, {"kind": "apiKey", "secret": "pb_new", **times})
         self.assertEqual(rotated.api_key, "pb_new")
+
+    def test_what_replaces_an_older_file_is_on_disk_before_and_leaves_nothing_if_it_cannot(self) -> None:
+        for failure in (None, OSError(28, "No space left on device")):
+            calls = mock.Mock(wraps=os)
+            calls.replace.side_effect = failure
+            self.path.write_text(json.dumps({**SAMPLE_KEYS, "signingKeys": [SAMPLE_KEYS["signingKey"]]}))
+            patches = [mock.patch.object(os, name, getattr(calls, name)) for name in ("fsync", "replace")]
+            with patches[0], patches[1], self.assertLogs("paybell", logging.WARNING):
+                KeyFile(self.path)
+            self.assertEqual([name for name, *_ in calls.method_calls], ["fsync", "replace"])
+            self.assertEqual(list(self.path.parent.iterdir()), [self.path])
 
 
 class Handlers(unittest.TestCase):

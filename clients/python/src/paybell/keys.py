@@ -119,10 +119,15 @@ def modern(written: Mapping[str, Any]) -> Mapping[str, Any]:
 def rewrite(path: Path, content: Mapping[str, Any]) -> None:
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.resolve().parent)  # 0600
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2)
-        Path(temporary).chmod(path.stat().st_mode & 0o777)
-        Path(temporary).replace(path.resolve())
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=2)
+                file.flush()
+                os.fsync(descriptor)
+            Path(temporary).chmod(path.stat().st_mode & 0o777)
+            Path(temporary).replace(path.resolve())
+        finally:
+            Path(temporary).unlink(missing_ok=True)
         log.warning("%s was in an older shape, and is rewritten", path)
     except OSError as error:
         log.warning("%s is in an older shape, and cannot be rewritten: %s", path, error.strerror)
