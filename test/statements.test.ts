@@ -223,6 +223,8 @@ interface Sent {
   readonly unanswered?: true;
   /** The bank refuses its Reversal for good: the operator lets it stand. */
   readonly stands?: true;
+  /** The bank says that it reversed it, and did not: the operator sends the Reversal again, and lets it stand then. */
+  readonly kept?: true;
 }
 const sold = { command: "SALE", amount: "50" };
 const held = { command: "PREAUTH", amount: "100" };
@@ -232,6 +234,7 @@ const refunded = { command: "REFUND", amount: "20", of: 0 };
 const unanswered = { unanswered: true } as const;
 const settles = { command: "SETTLEMENT" };
 const stands = { stands: true } as const;
+const kept = { kept: true } as const;
 
 function requestOf({ command, of, amount }: Sent, tid: string, ids: readonly string[]) {
   const { mid } = terminal;
@@ -244,6 +247,23 @@ function requestOf({ command, of, amount }: Sent, tid: string, ids: readonly str
 function loseAnswer(command: "SALE"): void {
   const answers = { breaksAndArrivesAfterMs: 0 };
   service.acquirer.behave(next(command, { answers, forgetsReversals: true }));
+}
+
+function bankActsOn({ command, unanswered, stands, kept }: Sent): void {
+  if (stands || kept) service.acquirer.behave(next("REVERSAL", { declines: kept ? "00" : "12" }));
+  if (unanswered || (stands && command !== "REVERSAL")) loseAnswer(command as "SALE");
+}
+
+async function operatorDecidesOn({ stands, kept }: Sent, id: string): Promise<void> {
+  if (kept) await sendAgain(id);
+  if (stands || kept) await letStand(id);
+}
+
+async function sendAgain(id: string): Promise<void> {
+  service.acquirer.behave(next("REVERSAL", { declines: "12" }));
+  const reason = { reason: "the bank has it in its books" };
+  const { status, text } = await service.operator("POST", `/operator/v1/reversals/${id}/retry`, reason);
+  expect(status, text).toBe(200);
 }
 
 async function letStand(id: string): Promise<void> {
@@ -280,19 +300,21 @@ test.each<readonly [string, readonly Sent[]]>([
   ["an unanswered PreAuth that stands, and is completed", [{ ...held, ...stands }, completed]],
   ["an unanswered PreAuth-Complete that stands", [held, { ...completed, ...stands }, settles]],
   ["a Sale that stands after its partner's Reversal", [sold, { ...reversal, ...stands }, settles, refunded]],
+  ["a Sale that stands after it had been reversed", [sold, { ...reversal, ...kept }, settles, refunded]],
+  ["a Sale that stands after it had been reversed, and is voided", [sold, { ...reversal, ...kept }, undone]],
 ])("by its statement a partner has booked what the bank charges for %s", async (_, commands) => {
   const began = new Date();
   const partner = await service.register({ refunds: "notified" });
   const tid = `T${randomUUID().slice(0, 7)}`;
   const ids: string[] = [];
-  for (const { command, of, amount, ...how } of commands) {
-    if (how.stands) service.acquirer.behave(next("REVERSAL", { declines: "12" }));
-    if (how.unanswered || (how.stands && command !== "REVERSAL")) loseAnswer(command as "SALE");
-    const { status, body: answer, text } = await partner.run(requestOf({ command, of, amount }, tid, ids));
+  for (const one of commands) {
+    const { command, of = 0 } = one;
+    bankActsOn(one);
+    const { status, body: answer, text } = await partner.run(requestOf(one, tid, ids));
     // The partner's Reversal may find that of the service ended.
     expect([200, ...(command === "REVERSAL" ? [202, 409] : [])], text).toContain(status);
     ids.push(String(answer["id"]));
-    if (how.stands) await letStand(ids.at(command === "REVERSAL" ? (of ?? 0) : -1) ?? "");
+    await operatorDecidesOn(one, ids.at(command === "REVERSAL" ? of : -1) ?? "");
     if (command === "SETTLEMENT") expect(answer).toMatchObject({ status: "SUCCESS" });
   }
   for (const id of ids) {
@@ -304,6 +326,7 @@ test.each<readonly [string, readonly Sent[]]>([
   const { net, lines } = await movedSince(partner, began);
   expect([net, await soldSince(partner, began)]).toEqual(Array(2).fill(chargedAt(tid)));
   // What its partner was told stays.
+  const told = commands.some((one) => one.kept) ? ["SUCCESS", "00"] : ["ERROR", "68"];
   for (const { kind, status, isoResponseCode } of lines)
-    if (kind === "stands") expect([status, isoResponseCode]).toEqual(["ERROR", "68"]);
+    if (kind === "stands") expect([status, isoResponseCode]).toEqual(told);
 });

@@ -63,11 +63,12 @@ export const reversalOf = (t: string) => `coalesce(${t}.reversal_state, CASE WHE
 
 /**
  * `t` was undone before its Void or reported Reversal `e`, by one that was not undone itself: `e` moves nothing. Paybell
- * refuses such a command, but a switch may report anything.
+ * refuses such a command, but a switch may report anything. What a person lets stand after a REVERSAL was not undone by it.
  */
 export const isUndoneBefore = (t: string, e: string) => `(${isReversedEarly(t)} OR EXISTS (
     SELECT FROM transactions u WHERE u.partner_id = ${t}.partner_id AND u.original_id = ${t}.id AND u.state = 'SUCCESS'
-      AND u.command IN ('VOID', 'REVERSAL') AND (u.completed_at, u.id) < (${e}.completed_at, ${e}.id)
+      AND u.command IN ('VOID', CASE WHEN ${t}.reversal_state = 'stands' THEN NULL ELSE 'REVERSAL' END)
+      AND (u.completed_at, u.id) < (${e}.completed_at, ${e}.id)
       AND NOT EXISTS (
         SELECT FROM transactions r WHERE r.partner_id = u.partner_id AND r.original_id = u.id AND r.state = 'SUCCESS'
           AND r.command = 'REVERSAL')))`;
