@@ -150,6 +150,10 @@ class Files(unittest.TestCase):
             self.path.write_text(broken)
             with self.assertLogs("paybell", logging.WARNING):
                 self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "3")
+        # A folder that may not be entered any more.
+        away = {name: mock.Mock(side_effect=PermissionError(13, "Permission denied")) for name in ("stat", "read_text")}
+        with mock.patch.multiple(Path, **away), self.assertLogs("paybell", logging.WARNING):
+            self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "3")
         # As one that only root could read, until its rights were changed: that changes no time.
         text = json.dumps({**SAMPLE_KEYS, "encryptionKey": [{**NEW, "id": "4"}]})
         for content, key_id in ((" " * len(text), "3"), (text, "4")):

@@ -77,8 +77,15 @@ class KeyFile:
         return self._keys
 
     def _now(self) -> list[object]:
-        stats = [path.stat() if path.exists() else None for path in self._paths]
-        return [stat and (stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats]
+        return [stamp_of(path) for path in self._paths]
+
+
+def stamp_of(path: Path) -> object:
+    try:
+        stat = path.stat()
+    except OSError:  # Reading it says why.
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 KeySource = Union[Keys, KeyFile, Mapping[str, Any]]
