@@ -1,6 +1,6 @@
 import type { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
 import { systemClock } from "../clock.ts";
-import type { LeaseHolder } from "../leases/lease.ts";
+import type { Lease } from "../leases/lease.ts";
 import { Completer } from "../ledger/completer.ts";
 import { DueWatch } from "../ledger/due-work.ts";
 import { CardVault } from "../ledger/exchange/card-vault.ts";
@@ -28,7 +28,7 @@ import type { PartnerParts } from "./partners.ts";
 
 export interface LedgerOptions {
   readonly acquirers: OpenAcquirers;
-  readonly lease: LeaseHolder;
+  readonly lease: Lease;
   readonly arrivals: LongPolls;
   readonly onReversalEnded: ReverserParts["onEnded"];
 }

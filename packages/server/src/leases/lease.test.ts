@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { LeaseId } from "../ids.ts";
+import { type LeaseId, newId } from "../ids.ts";
 import { Lease, type LeaseBeat, type LeaseKind, LeaseReaper, type LeaseStore } from "./lease.ts";
 
 /** Others delete it after 6 s: a holder that believes longer in it than this is not alone. */
@@ -81,6 +81,36 @@ describe("a lease", () => {
     expect(lease.current()).toBeUndefined();
     await beat();
     expect(lease.current()).toBe(inserted[0]);
+  });
+
+  test("that ran out while the process stood still is held if its row is there", async () => {
+    const over = { hasRow: true };
+    const { lease, pass, inserted } = await held(async () => (over.hasRow ? [] : undefined));
+    const [id = newId()] = inserted;
+    pass(believedMs + 700);
+    expect(lease.current()).toBeUndefined();
+    expect(await Promise.all([lease.isHeld(id), lease.isHeld(newId())])).toEqual([true, false]);
+    expect(lease.current()).toBe(id);
+    pass(believedMs);
+    over.hasRow = false;
+    expect(await lease.isHeld(id)).toBe(false);
+    expect(lease.current()).toBe(inserted[1]);
+  });
+
+  test("that ran out while a beat was on its way is held by another beat, and not while there is none", async () => {
+    const answers = [Promise.withResolvers<readonly LeaseBeat[]>(), Promise.withResolvers<readonly LeaseBeat[]>()];
+    let beats = 0;
+    const { lease, pass, beat, inserted, troubles } = await held(async () => {
+      beats += 1;
+      return answers[beats - 1]?.promise ?? Promise.reject(new Error("away"));
+    });
+    await beat();
+    pass(believedMs + 700);
+    const isHeld = lease.isHeld(inserted[0] ?? newId());
+    for (const { resolve } of answers) resolve([]);
+    expect([await isHeld, beats]).toEqual([true, 2]);
+    pass(believedMs);
+    expect([await lease.isHeld(inserted[0] ?? newId()), troubles.length]).toEqual([false, 2]);
   });
 
   test("ends at its stop, also if its row cannot be removed", async () => {

@@ -87,6 +87,19 @@ export class Lease implements LeaseHolder {
     return Math.max(0, Math.min(leftMs, believedMs));
   }
 
+  /**
+   * Whether this lease is held. Where it has run out, beats decide: the process may have stood still for longer than it
+   * is believed in, and for less than the others wait.
+   */
+  async isHeld(id: LeaseId): Promise<boolean> {
+    // The answer to a beat that is on its way is about a time before.
+    for (let beats = 0; beats < 2 && !this.#isStopped && this.#id === id && this.remainingMs() === 0; beats += 1) {
+      this.#cancel();
+      await (this.#beating ?? this.#beatNow());
+    }
+    return this.current() === id;
+  }
+
   /** The kind has changed: a beat tells the others now. */
   kindChanged(): void {
     if (this.#isStopped || this.#id === undefined || this.#beating !== undefined) return;
@@ -106,14 +119,17 @@ export class Lease implements LeaseHolder {
 
   /** One beat at a time, one per second: a slow beat is followed by the next one at once. */
   #schedule(afterMs = beatEveryMs): void {
-    this.#cancel = this.#parts.timers.after(afterMs, () => {
-      const sentMs = this.#parts.clock.monotonicMs();
-      this.#beating = this.#beat().finally(() => {
-        this.#beating = undefined;
-        const tookMs = this.#parts.clock.monotonicMs() - sentMs;
-        if (!this.#isStopped) this.#schedule(Math.max(0, beatEveryMs - tookMs));
-      });
+    this.#cancel = this.#parts.timers.after(afterMs, () => void this.#beatNow());
+  }
+
+  #beatNow(): Promise<void> {
+    const sentMs = this.#parts.clock.monotonicMs();
+    this.#beating = this.#beat().finally(() => {
+      this.#beating = undefined;
+      const tookMs = this.#parts.clock.monotonicMs() - sentMs;
+      if (!this.#isStopped) this.#schedule(Math.max(0, beatEveryMs - tookMs));
     });
+    return this.#beating;
   }
 
   async #beat(): Promise<void> {

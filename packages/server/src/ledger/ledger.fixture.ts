@@ -278,6 +278,8 @@ export class LedgerInstance {
   readonly passedOn: NewNotification[] = [];
   readonly logged: string[] = [];
   leaseId: LeaseId;
+  /** For so long that it does not rely on its lease before a beat was answered. */
+  hasStoodStill = false;
   readonly #bench: LedgerBench;
   readonly #metrics = createMetrics();
   readonly #dueWatch: DueWatch;
@@ -292,7 +294,13 @@ export class LedgerInstance {
     const { life } = this;
     this.acquirer = new SimulatedAcquirer({ bank: bench.bank, lateByMs, reversalMarginMs: marginMs });
     this.link = link ?? this.acquirer;
-    const lease = { current: () => (life.lives ? this.leaseId : undefined) };
+    const lease = {
+      current: () => (life.lives && !this.hasStoodStill ? this.leaseId : undefined),
+      isHeld: async (id: LeaseId) => {
+        this.hasStoodStill = false;
+        return lease.current() === id;
+      },
+    };
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
     const completions = life.of(new PostgresCompletions(connections.homes));

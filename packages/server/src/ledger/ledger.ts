@@ -14,6 +14,7 @@ import type { CommandRequest } from "../commands/requests/request.ts";
 import { exemptDevice } from "../commands/requests/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { isUuid, type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
+import type { Lease } from "../leases/lease.ts";
 import { registeredUrl } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
 import { callbackUrlProblem } from "../partners/settings/callback-rules.ts";
@@ -37,6 +38,7 @@ export interface LedgerParts extends InitParts, InDoubtParts, PartnerReversalsPa
   /** Without any, commands are refused before anything is accepted. */
   readonly acquirers: Acquirers;
   readonly terminals: Pick<TerminalAcquirers, "of" | "reread">;
+  readonly lease: Pick<Lease, "current" | "isHeld">;
   readonly clock: Clock;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
@@ -371,8 +373,10 @@ export class Ledger {
 
   async #authorise(partner: Partner, begun: Transaction, message: MessageOf): Promise<Transaction> {
     const leaseId = begun.runBy as LeaseId;
+    const { lease } = this.#parts;
     // Without the lease, other instances may have reversed it already.
-    const outcome = this.#parts.lease.current() === leaseId ? await this.#ask(begun, message) : notSent;
+    const isOurs = lease.current() === leaseId || (await lease.isHeld(leaseId));
+    const outcome = isOurs ? await this.#ask(begun, message) : notSent;
     const result = resultOf(begun, outcome, partner);
     try {
       const ended = await this.#parts.completer.complete(begun, result, leaseId);

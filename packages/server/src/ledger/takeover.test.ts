@@ -321,6 +321,18 @@ describe("an instance that lives", () => {
     expect(bench.bank.find(sale.id)).toBeUndefined();
   });
 
+  test("asks the acquirer although it stood still meanwhile, as long as its lease is there", async () => {
+    const instance = await bench.start();
+    const { reached, release } = instance.life.holdsAnswerOf("begin");
+    const running = instance.ended(partner, till.sale());
+    await reached;
+    instance.hasStoodStill = true;
+    release();
+    const sale = await running;
+    expect(sale).toMatchObject({ state: "SUCCESS" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ state: "stands" });
+  });
+
   test("ends what it took over without hearing that it did, and leaves alone what it runs", async () => {
     const request = till.sale();
     await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));
