@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
 import { consoleOfFile, violationsInBothSchemes } from "./browser.ts";
@@ -204,15 +204,19 @@ test("a certificate that ends within two weeks is not green", async () => {
   await expect.poll(() => states.allInnerTexts()).toEqual(["Ends in 13 days", "Valid"]);
 });
 
-test("the page says that the service does not answer, and no longer once what it shows is answered", async () => {
+test.each([
+  ["nothing", (route: Route) => route.abort()],
+  ["a proxy's 502", (route: Route) => route.fulfill({ status: 502, body: "<html>Bad gateway</html>" })],
+] as const)("at %s the page says that the service does not answer, until it does", async (_, answers) => {
   const page = await browser.open("/notifications");
   await page.getByRole("link", { name: "small" }).waitFor();
   const away = page.getByText("The service does not answer.");
-  await page.route("**/operator/v1/**", (route) => route.abort());
+  let isAway = true;
+  await page.route("**/operator/v1/**", (route) => (isAway ? answers(route) : route.continue()));
   await page.getByRole("link", { name: "Partners" }).click();
   await away.waitFor();
   await page.getByRole("link", { name: "Money" }).click();
-  await page.unroute("**/operator/v1/**");
+  isAway = false;
   await page.getByRole("tab", { name: "Transactions" }).waitFor();
   await away.waitFor({ state: "detached" });
 });

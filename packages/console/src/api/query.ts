@@ -24,9 +24,9 @@ export function noticeFailure(error: unknown): void {
   }
 }
 
-/** A failure that may pass by itself: no connection, or the service says that it is unavailable. */
-function isPassing(error: unknown): boolean {
-  return error instanceof CallError && (error.status === 0 || error.status === 503);
+/** A failure that may pass by itself: no connection, also of a proxy, or the service says that it is unavailable. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof CallError && [0, 502, 503, 504].includes(error.status);
 }
 
 /** Also how long the page may not know that the service is back. */

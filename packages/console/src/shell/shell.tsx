@@ -17,7 +17,7 @@ import { IconEye, IconHelp, IconMoon, IconPlugConnectedX, IconSearch, IconSun, I
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
-import { CallError } from "../api/call.ts";
+import { isPassing } from "../api/query.ts";
 import { moveRow, Table } from "../display/list.tsx";
 import { duration, useNow } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
@@ -141,11 +141,8 @@ function Reachability() {
   const isAway = useSyncExternalStore(
     (changed) => cache.subscribe(changed),
     () =>
-      cache.getAll().some((query) => {
-        const reason = query.state.fetchFailureReason;
-        // Nobody asks again for what the page no longer shows: its failure is of long ago.
-        return query.isActive() && reason instanceof CallError && (reason.status === 0 || reason.status === 503);
-      }),
+      // Nobody asks again for what the page no longer shows: its failure is of long ago.
+      cache.getAll().some((query) => query.isActive() && isPassing(query.state.fetchFailureReason)),
   );
   if (!isAway) return null;
   return (
