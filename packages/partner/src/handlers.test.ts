@@ -152,14 +152,16 @@ for (const [name, start] of Object.entries(starts)) {
       expect(received).toEqual([]);
     });
 
-    it("answers although the log throws", async () => {
-      const { url } = await start(
-        options,
-        () => undefined,
+    it.each([
+      [
+        "throws",
         () => {
           throw new Error("disk full");
         },
-      );
+      ],
+      ["returns a promise that is rejected", () => Promise.reject(new Error("disk full"))],
+    ])("answers, and goes on, although the log %s", async (_, log) => {
+      const { url } = await start(options, () => undefined, log);
       expect(await problem(await post(url, { body: "{}", headers: {} }))).toEqual(notAuthentic);
     });
   });

@@ -103,10 +103,13 @@ function refuse(refused: IpnRefused, log: Log): HandlerResponse {
   return refused.reason === "too_large" ? tooLarge : notAuthentic;
 }
 
-/** A log function that throws must not leave the request without a response. */
+/**
+ * A log function that throws must not leave the request without a response. If it returns a promise, its rejection must
+ * not end the process.
+ */
 function writeLog(log: Log, message: string, error: unknown): void {
   try {
-    log(message, error);
+    Promise.resolve(log(message, error)).catch(() => undefined);
   } catch {
     // There is no other place to report it.
   }
