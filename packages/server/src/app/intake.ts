@@ -42,7 +42,7 @@ function fileDrops({ config, database, alerts, metrics, log }: Infrastructure, p
   const locks = new PostgresIntakeLocks(() => database.connectDirectly());
   const drop = new FileDrop({ ...parts, folder, locks, events: alerts, metrics, log });
   const start = async () => {
-    await requireIntakeFolder(folder);
+    await requireIntakeFolder(folder, makeFolders);
     drop.start();
   };
   return [{ start, stop: () => drop.stop() }];
@@ -68,8 +68,11 @@ function kafkaIntakes({ config, metrics, log }: Infrastructure, parts: IntakePar
 }
 
 /** @throws ConfigError if PAYBELL_INTAKE_FOLDER cannot be used: otherwise its files would wait unnoticed */
-export async function requireIntakeFolder(folder: NonNullable<Config["intakeFolder"]>): Promise<void> {
-  await makeFolders(folder).catch((error: NodeJS.ErrnoException) => {
+export async function requireIntakeFolder(
+  folder: NonNullable<Config["intakeFolder"]>,
+  attempt: (folder: string) => Promise<void>,
+): Promise<void> {
+  await attempt(folder).catch((error: NodeJS.ErrnoException) => {
     const detail = error.code === "ENOENT" ? "does not exist" : `cannot be used: ${error.code ?? error.message}`;
     throw new ConfigError([`PAYBELL_INTAKE_FOLDER (${folder}) ${detail}`]);
   });

@@ -1,7 +1,9 @@
 import { once } from "node:events";
-import { open } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, open } from "node:fs/promises";
 import { connect as connectTcp, type Socket } from "node:net";
 import { hostname } from "node:os";
+import { dirname } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { within } from "../clock.ts";
@@ -18,14 +20,23 @@ const lineFeed = 0x0a;
 
 /** JSON lines, appended. The file is opened for each page, so that one that was moved away is made anew. */
 function fileTarget(path: string): FeedTarget {
-  const opened = () => open(path, "a+", 0o600);
   return {
     name: path,
     receivedAfterMs: 0,
-    open: async () => (await opened()).close(),
+    // Made by another user, such as root, it could not be written by the service.
+    async open() {
+      const appended = open(path, constants.O_WRONLY | constants.O_APPEND);
+      await appended.then(
+        (file) => file.close(),
+        (error: NodeJS.ErrnoException) => {
+          if (error.code !== "ENOENT") throw error;
+          return access(dirname(path), constants.W_OK);
+        },
+      );
+    },
     async write(entries) {
       if (entries.length === 0) return;
-      const file = await opened();
+      const file = await open(path, "a+", 0o600);
       try {
         const { size } = await file.stat();
         const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));

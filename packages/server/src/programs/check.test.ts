@@ -1,17 +1,25 @@
 import { once } from "node:events";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { listening, temporaryFolder } from "../../../../test/support/temporary.ts";
 import { readConfig } from "../config/config.ts";
-import { feedFindings, ownsTheSchema, permissionFinding, schemaFinding } from "./check.ts";
+import { feedFindings, intakeFindings, ownsTheSchema, permissionFinding, schemaFinding } from "./check.ts";
 
 const find = async (url: string) => (await feedFindings(readConfig({ PAYBELL_FEED: url })))[0];
 
 test("the check says whether the feed can be written", async () => {
   const folder = temporaryFolder();
-  expect(await find(pathToFileURL(join(folder, "feed.jsonl")).href)).toMatchObject({ level: "ok" });
+  const path = join(folder, "feed.jsonl");
+  expect(await find(pathToFileURL(path).href)).toMatchObject({ level: "ok" });
+  // As root it would make a file that the service may not write.
+  expect(await readdir(folder)).toEqual([]);
+  await writeFile(path, "{}\n");
+  expect(await find(pathToFileURL(path).href)).toMatchObject({ level: "ok" });
+  expect(await readFile(path, "utf8")).toBe("{}\n");
+  expect(await find(pathToFileURL(folder).href)).toMatchObject({ level: "error" });
   expect(await find(pathToFileURL(join(folder, "none", "feed.jsonl")).href)).toMatchObject({ level: "error" });
   const server = createServer((socket) => socket.resume());
   const url = `syslog://127.0.0.1:${await listening(server)}`;
@@ -19,6 +27,15 @@ test("the check says whether the feed can be written", async () => {
   await once(server.close(), "close");
   expect(await find(url)).toMatchObject({ level: "error", detail: expect.stringContaining("ECONNREFUSED") });
   expect(await feedFindings(readConfig({}))).toEqual([]);
+});
+
+test("the check says whether the folder of completions can be used, and makes nothing in it", async () => {
+  const folder = temporaryFolder();
+  const levelOf = async (name: string) => (await intakeFindings({ intakeFolder: join(folder, name) }))[0]?.level;
+  expect([await levelOf("."), await levelOf("none")]).toEqual(["ok", "error"]);
+  expect(await readdir(folder)).toEqual([]);
+  await writeFile(join(folder, "done"), "");
+  expect(await levelOf(".")).toBe("error");
 });
 
 test.each(["feed.jsonl", "https://siem.example/", "syslog:", "file:///", "file://host/feed"])(

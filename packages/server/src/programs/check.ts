@@ -13,6 +13,7 @@ import { type Config, ConfigError } from "../config/config.ts";
 import { NotConnected } from "../delivery/transport/egress-proxy.ts";
 import { firstFailure, messageOf } from "../errors.ts";
 import { feedTarget } from "../feed/targets.ts";
+import { requireUsable } from "../intake/file-drop/progress.ts";
 import { inspectKafka, type KafkaConnection } from "../intake/kafka.ts";
 import { type Inspection, inspectDatabase } from "../store/schema/inspection.ts";
 import { IncompatibleSchema, isTooOld, PostgresTooOld, type SchemaUrls } from "../store/schema/migrate.ts";
@@ -190,9 +191,10 @@ async function callbackCaFindings(config: Config): Promise<CheckFinding[]> {
   return [await tried("callback CAs", "Name a PEM file of certificate authorities.", count)];
 }
 
-async function intakeFindings({ intakeFolder }: Config): Promise<CheckFinding[]> {
+/** Nothing is made: as root it would belong to nobody who may write to it. */
+export async function intakeFindings({ intakeFolder }: Pick<Config, "intakeFolder">): Promise<CheckFinding[]> {
   if (intakeFolder === null) return [];
-  const read = () => requireIntakeFolder(intakeFolder).then(() => `files in ${intakeFolder} are read`);
+  const read = () => requireIntakeFolder(intakeFolder, requireUsable).then(() => `files in ${intakeFolder} are read`);
   return [await tried("intake folder", "Name a folder that this service may write to.", read)];
 }
 

@@ -171,9 +171,21 @@ export class FileProgress {
   }
 }
 
-/** @throws the file system's error if there is no such folder, or nothing can be made in it */
+const readAndWrite = constants.R_OK | constants.W_OK;
+
+/** Makes nothing. @throws the file system's error if there is no such folder, or nothing can be made in it */
+export async function requireUsable(folder: string): Promise<void> {
+  await access(folder, readAndWrite);
+  for (const name of folders) {
+    await access(`${join(folder, name)}/`, readAndWrite).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+    });
+  }
+}
+
+/** @throws as {@link requireUsable} */
 export async function makeFolders(folder: string): Promise<void> {
-  await access(folder, constants.R_OK | constants.W_OK);
+  await requireUsable(folder);
   for (const name of folders) await mkdir(join(folder, name), { recursive: true });
 }
 
