@@ -169,6 +169,23 @@ test.each([
   expect(stdout).not.toContain("not over");
 });
 
+test("status says what is not ready, also while nothing else can be read", async () => {
+  const checks = { database: { ok: false, detail: "cannot be reached" }, lease: { ok: false, detail: "lost" } };
+  const without: typeof fetch = async (input) =>
+    String(input).endsWith("/readyz")
+      ? Response.json({ ready: false, checks }, { status: 503 })
+      : Response.json({ code: "unavailable", detail: "It cannot be read now." }, { status: 503 });
+  const ran = await line.run(["status"], { fetch: without });
+  expect([ran.code, ran.stdout]).toEqual([
+    1,
+    "Not ready\n  ✗  database  cannot be reached\n  ✗  lease     lost\n\nThe rest cannot be read: It cannot be read now.\n",
+  ]);
+  expect((await line.run(["status", "--json"], { fetch: without })).json()).toEqual({ ready: false, checks });
+  const refused: typeof fetch = async (input) =>
+    String(input).endsWith("/readyz") ? without(input) : Response.json({ code: "c", detail: "D" }, { status: 401 });
+  expect((await line.run(["status"], { fetch: refused })).code).toBe(3);
+});
+
 describe("--since", () => {
   const nowMs = () => Date.parse(at);
 

@@ -6,7 +6,7 @@ import { type RegisteredPartner, readPages } from "../client/lists.ts";
 import type { Overview } from "../client/operator-api.ts";
 import { type AnyCommand, command } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
-import { exitCodes } from "../shell/failure.ts";
+import { exitCodes, Failure, failureOf, passes } from "../shell/failure.ts";
 import { jsonIn } from "../shell/files.ts";
 import { wholeNumber } from "../shell/options.ts";
 import { columns, printable, type Style, showing, styleFor } from "../shell/output.ts";
@@ -37,9 +37,15 @@ export function statusCommand(context: CommandContext): AnyCommand {
       return { value: backlog, lines: backlogLines(backlog, view), code };
     }
     const operator = settings.operator();
+    const readiness = await readReadiness(settings.anyone());
     const found = await showing(context, "reading partners", undefined, (onProgress) =>
-      readStatus(settings.anyone(), operator, { keysWithinDays, nowMs: view.nowMs, onProgress }),
+      readStatus(readiness, operator, { keysWithinDays, nowMs: view.nowMs, onProgress }).catch(failureOf),
     );
+    if (found instanceof Failure) {
+      if (readiness.ready || !passes(found)) throw found;
+      const lines = [...readinessLines(readiness, view.style), "", `The rest cannot be read: ${found.message}`];
+      return { value: readiness, lines, code: exitCodes.negative };
+    }
     return {
       value: found,
       lines: [...troubleLines(found, view), "", ...linesOf(found, keysWithinDays, view.style)],
@@ -48,14 +54,20 @@ export function statusCommand(context: CommandContext): AnyCommand {
   });
 }
 
+function readinessLines({ ready, checks }: Readiness, style: Style): string[] {
+  return [
+    ready ? style.good("Ready") : style.bad("Not ready"),
+    ...columns(Object.entries(checks).map(([name, check]) => [`  ${signOf(check)}`, name, printable(check.detail)])),
+  ];
+}
+
 function linesOf(
-  { ready, checks, backlog, endpoints, keysEnding, partners }: DeliveryStatus,
+  { backlog, endpoints, keysEnding, partners, ...readiness }: DeliveryStatus,
   days: number,
   style: Style,
 ): string[] {
   return [
-    ready ? style.good("Ready") : style.bad("Not ready"),
-    ...columns(Object.entries(checks).map(([name, check]) => [`  ${signOf(check)}`, name, printable(check.detail)])),
+    ...readinessLines(readiness, style),
     "",
     `Backlog    ${backlogText(backlog)}`,
     `Parked     ${backlog.parked === 0 ? "nothing is parked" : `${backlog.parked} parked: ${listParked}`}`,
@@ -102,7 +114,7 @@ function backlogLines(backlog: Backlog, view: TroubleStyle): string[] {
   ];
 }
 
-function signOf({ ok, detail }: DeliveryStatus["checks"][string]): string {
+function signOf({ ok, detail }: Readiness["checks"][string]): string {
   if (!ok) return "✗";
   return detail.startsWith("warning: ") ? "!" : "✓";
 }
@@ -113,9 +125,12 @@ function backlogText({ pending, oldestPendingSeconds }: CountedBacklog): string 
   return pending === 0 ? "nothing is pending" : `${pending} pending, the oldest for ${oldestPendingSeconds} s`;
 }
 
-interface DeliveryStatus extends Pick<Overview, "trouble" | "parked"> {
+interface Readiness {
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
+}
+
+interface DeliveryStatus extends Readiness, Pick<Overview, "trouble" | "parked"> {
   readonly backlog: CountedBacklog;
   readonly endpoints: readonly Endpoint[];
   /** Key versions that end within the days that were asked for, the first to end first. */
@@ -136,9 +151,9 @@ interface EndingKey extends Pick<KeyVersion, "id" | "kind"> {
   readonly expiresAt: string;
 }
 
-/** The operator's first overview. @throws Failure if the service cannot be reached */
+/** The operator's first overview. @throws Failure if it cannot be read */
 async function readStatus(
-  anyone: Api,
+  readiness: Readiness,
   operator: Api,
   {
     keysWithinDays,
@@ -146,9 +161,8 @@ async function readStatus(
     onProgress,
   }: { keysWithinDays: number; nowMs: number; onProgress: (partners: number) => void },
 ): Promise<DeliveryStatus> {
-  const [{ trouble, parked, pending, oldestPendingAt, standing }, readiness, open, gone] = await Promise.all([
+  const [{ trouble, parked, pending, oldestPendingAt, standing }, open, gone] = await Promise.all([
     operator.get<Overview>("/operator/v1/overview"),
-    readReadiness(anyone),
     readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
     readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "gone" }),
   ]);
@@ -166,9 +180,9 @@ async function readStatus(
   return { trouble, parked, ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
 }
 
-async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "checks">> {
+async function readReadiness(api: Api): Promise<Readiness> {
   const { status, text } = await api.look("/readyz");
-  const { ready, checks } = Object(jsonIn(text)) as Pick<DeliveryStatus, "ready" | "checks">;
+  const { ready, checks } = Object(jsonIn(text)) as Readiness;
   if (typeof ready === "boolean" && typeof checks === "object") return { ready, checks };
   throw noPaybell(api.baseUrl, status);
 }
