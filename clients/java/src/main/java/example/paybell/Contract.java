@@ -29,12 +29,17 @@ record Contract(
         Map<String, List<Map<String, Object>>> tries,
         Map<String, Object> sampleKeys,
         Map<String, Example> samples) {
-    /** Names are not kept by the reader: those of a stranger could be made to collide. */
+    /**
+     * Names are not kept by the reader: those of a stranger could be made to collide. By itself, Jackson 2.15.0 refuses
+     * texts of more than 5,000,000 characters, and a settlement may be longer.
+     */
     private static final JsonFactory FACTORY = JsonFactory.builder()
             .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
             .disable(JsonWriteFeature.WRITE_HEX_UPPER_CASE)
-            .streamReadConstraints(
-                    StreamReadConstraints.builder().maxNestingDepth(64).build())
+            .streamReadConstraints(StreamReadConstraints.builder()
+                    .maxNestingDepth(64)
+                    .maxStringLength(Paybell.BODY_BYTES_MAX)
+                    .build())
             .build();
 
     static final JsonMapper JSON = JsonMapper.builder(FACTORY)

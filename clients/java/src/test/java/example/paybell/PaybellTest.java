@@ -98,6 +98,12 @@ final class PaybellTest {
     }
 
     @Test
+    void theLongestTextIsThatOfTheLongestBodyWhateverJacksonAllowsByItself() {
+        var limits = Contract.JSON.getFactory().streamReadConstraints();
+        assertEquals(Paybell.BODY_BYTES_MAX, limits.getMaxStringLength());
+    }
+
+    @Test
     void theSettingDecidesWhichFieldsAreReadAndSigned() {
         var sample = sample("void", EXTENDED);
         for (var keys : List.of(EXTENDED, with("{\"fields\": [\"specification\", \"extended\"]}"))) {
