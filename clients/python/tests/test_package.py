@@ -182,12 +182,13 @@ class Files(unittest.TestCase):
         self.assertEqual(rotated.api_key, "pb_new")
 
     def test_what_replaces_an_older_file_is_on_disk_before_and_leaves_nothing_if_it_cannot(self) -> None:
-        for failure in (None, OSError(28, "No space left on device")):
-            calls = mock.Mock(wraps=os)
-            calls.replace.side_effect = failure
+        calls = mock.Mock()
+        replaces = mock.patch.object(Path, "replace", lambda file, _: calls.replace(file))
+        for outcome in (lambda file: file.rename(self.path), OSError(28, "No space left on device")):
+            calls.reset_mock()
+            calls.replace.side_effect = outcome
             self.path.write_text(json.dumps({**SAMPLE_KEYS, "signingKeys": [SAMPLE_KEYS["signingKey"]]}))
-            patches = [mock.patch.object(os, name, getattr(calls, name)) for name in ("fsync", "replace")]
-            with patches[0], patches[1], self.assertLogs("paybell", logging.WARNING):
+            with mock.patch.object(os, "fsync", calls.fsync), replaces, self.assertLogs("paybell", logging.WARNING):
                 KeyFile(self.path)
             self.assertEqual([name for name, *_ in calls.method_calls], ["fsync", "replace"])
             self.assertEqual(list(self.path.parent.iterdir()), [self.path])
