@@ -4,7 +4,7 @@ import { newId } from "../ids.ts";
 import type { EventKind, EventSink, NewEvent } from "../telemetry/events.ts";
 import { alertKinds } from "./kinds.ts";
 import { type AlertChannel, type AlertGroup, groupOf } from "./message.ts";
-import type { EventStore } from "./store.ts";
+import type { Alert, EventStore } from "./store.ts";
 
 export interface AlertsParts {
   readonly store: EventStore;
@@ -136,7 +136,7 @@ export class Alerts implements EventSink {
     try {
       const due = await store.claimDue(quietS === 0 ? 1 : groupMax, Math.ceil(timeoutMs / 1_000) + leaseMarginS);
       if (due.length === 0) return false;
-      await this.#send(groupOf(due), targets);
+      await this.#send(due, targets);
       return true;
     } catch (error) {
       log.warn({ err: error }, "alerts could not be read or written");
@@ -144,18 +144,19 @@ export class Alerts implements EventSink {
     }
   }
 
-  async #send(group: AlertGroup, targets: readonly AlertChannel[]): Promise<void> {
+  async #send(due: readonly Alert[], targets: readonly AlertChannel[]): Promise<void> {
     const { store, clock, retryS, quietS, log, onSent } = this.#parts;
+    const group = groupOf(due);
     const { first, count } = group;
     const { problems, acceptedBy } = await this.#sendToAll(group, targets);
-    const tried = { ...first, acceptedBy };
+    const tried = due.map((alert) => ({ ...alert, acceptedBy }));
     if (problems.length > 0 && this.#stopping.signal.aborted) return store.retry(tried, 0, 0);
     onSent?.(group, problems.length === 0);
-    if (problems.length === 0) return this.#settle(group, quietS);
+    if (problems.length === 0) return this.#settle(due, first.id, quietS);
     const about = { alertId: first.id, kind: first.kind, count, tries: first.tries, problems };
     if (clock.nowMs() - first.atMs >= giveUpAfterMs) {
       log.warn(about, "an alert was given up");
-      return this.#settle(group, 0);
+      return this.#settle(due, first.id, 0);
     }
     log.warn(about, "an alert was not taken; it is sent again");
     const delayS = retryS[Math.min(first.tries, retryS.length) - 1] ?? 3_600;
@@ -163,9 +164,9 @@ export class Alerts implements EventSink {
     this.#acceptedBy.delete(first.id);
   }
 
-  async #settle({ first }: AlertGroup, quietS: number): Promise<void> {
-    await this.#parts.store.settle(first, quietS);
-    this.#acceptedBy.delete(first.id);
+  async #settle(due: readonly Alert[], firstId: string, quietS: number): Promise<void> {
+    await this.#parts.store.settle(due, quietS);
+    this.#acceptedBy.delete(firstId);
   }
 
   /** Skips the channels that accepted it before. @returns the problem of each one that did not accept it */

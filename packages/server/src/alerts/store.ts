@@ -23,8 +23,12 @@ export interface EventStore {
    * any may afterwards.
    */
   claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]>;
-  /** The group was sent, or given up. @param quietS how long others of its kind wait */
-  settle(alert: Alert, quietS: number): Promise<void>;
-  /** The group becomes due again. @param quietS how long others of its kind wait: some channel has accepted it */
-  retry(alert: Alert, delayS: number, quietS: number): Promise<void>;
+  /**
+   * What was claimed together was sent, or given up: another instance may have others of its group.
+   *
+   * @param quietS how long others of its kind wait
+   */
+  settle(alerts: readonly Alert[], quietS: number): Promise<void>;
+  /** It becomes due again. @param quietS how long others of its kind wait: some channel has accepted it */
+  retry(alerts: readonly Alert[], delayS: number, quietS: number): Promise<void>;
 }

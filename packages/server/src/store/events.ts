@@ -53,12 +53,13 @@ const beQuiet = prepared(`
   INSERT INTO alert_quiet (kind, until) VALUES ($1, $2)
   ON CONFLICT (kind) DO UPDATE SET until = excluded.until`);
 
-// An instance that claimed it since counts one more try: then our result is ignored, unless it was delivered.
+// An instance that claimed it since counts one more try: then our result is ignored, unless it was delivered. An instance
+// with a quiet time of 0 takes those of a group one by one.
 const settle = prepared(`
-  UPDATE events SET alert_due_at = NULL WHERE alert_group = $1 AND alert_due_at IS NOT NULL`);
+  UPDATE events SET alert_due_at = NULL WHERE alert_group = $1 AND id = ANY ($2::uuid[]) AND alert_due_at IS NOT NULL`);
 const retry = prepared(`
-  UPDATE events SET alert_due_at = now() + $3 * interval '1 second', alert_accepted = $4
-  WHERE alert_group = $1 AND alert_tries = $2 AND alert_due_at IS NOT NULL`);
+  UPDATE events SET alert_due_at = now() + $4 * interval '1 second', alert_accepted = $5
+  WHERE alert_group = $1 AND id = ANY ($2::uuid[]) AND alert_tries = $3 AND alert_due_at IS NOT NULL`);
 
 // Sorted separately: with their order in the query, a plan scanned all events of the partner.
 const aboutSubjects = `
@@ -108,6 +109,13 @@ export async function readEvents(
 
 /** Events, and alerts to be sent, in PostgreSQL. */
 export function postgresEvents(homes: Homes): EventStore {
+  /** The claim of these alerts: they have all but their ids in common. */
+  function claimed(alerts: readonly Alert[]) {
+    const [first] = alerts;
+    if (first === undefined) throw new Error("a claim has at least one alert");
+    return { ...first, pool: homes.of(first.partnerId ?? serviceId).pool, ids: alerts.map(({ id }) => id) };
+  }
+
   return {
     async record(events, alert) {
       const shardOfEvent = ({ partnerId }: NewEvent) => shardOf(partnerId ?? serviceId);
@@ -132,16 +140,16 @@ export function postgresEvents(homes: Homes): EventStore {
       return [];
     },
 
-    async settle({ groupId, kind, partnerId }, quietS) {
-      const { pool } = homes.of(partnerId ?? serviceId);
+    async settle(alerts, quietS) {
+      const { pool, kind, groupId, ids } = claimed(alerts);
       if (quietS > 0) await beQuiet.run(pool, [kind, await timeIn(pool, quietS)]);
-      await settle.run(pool, [groupId]);
+      await settle.run(pool, [groupId, ids]);
     },
 
-    async retry({ groupId, kind, partnerId, tries, acceptedBy }, delayS, quietS) {
-      const { pool } = homes.of(partnerId ?? serviceId);
+    async retry(alerts, delayS, quietS) {
+      const { pool, kind, groupId, ids, tries, acceptedBy } = claimed(alerts);
       if (quietS > 0) await beQuiet.run(pool, [kind, await timeIn(pool, quietS)]);
-      await retry.run(pool, [groupId, tries, delayS, acceptedBy]);
+      await retry.run(pool, [groupId, ids, tries, delayS, acceptedBy]);
     },
   };
 }
