@@ -146,7 +146,7 @@ export interface ClearingStore {
    */
   record(acquirer: string, fileId: string, outcome: Outcome): Promise<readonly MatchedLine[]>;
 
-  /** Resolves the exceptions of transactions that no file had, and that one has now. */
+  /** Resolves the exceptions of transactions that no file had, and that one has now, as they are or otherwise. */
   resolveFound(acquirer: string): Promise<void>;
 
   /** The acquirers that have had a file, the last of each, and how far the books were copied and judged. */

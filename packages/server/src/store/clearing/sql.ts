@@ -122,10 +122,15 @@ export const ownMatches = planned<{ line_no: number }>(`
     AND m.file_id = $3 AND m.line_no = i.line_no`);
 
 export const resolveFound = planned(`
-  UPDATE clearing_entries e SET state = 'resolved', resolved_at = now(), reason = 'found in the file ' || m.file_id::text
-  FROM clearing_matches m
-  WHERE e.kind = 'missing_there' AND e.state = 'open' AND e.acquirer = $1 AND m.transaction_id = e.transaction_id
-    AND m.partner_id = e.partner_id`);
+  UPDATE clearing_entries e SET state = 'resolved', resolved_at = now(), reason = 'found in the file ' || f.file_id::text
+  FROM clearing_entries o CROSS JOIN LATERAL (
+    SELECT m.file_id FROM clearing_matches m WHERE m.partner_id = o.partner_id AND m.transaction_id = o.transaction_id
+    UNION ALL
+    SELECT d.file_id FROM clearing_entries d
+    WHERE d.transaction_id = o.transaction_id AND d.partner_id = o.partner_id AND d.kind = 'different'
+    LIMIT 1) AS f
+  WHERE o.kind = 'missing_there' AND o.state = 'open' AND o.acquirer = $1 AND e.partner_id = o.partner_id AND e.id = o.id
+    AND e.state = 'open'`);
 
 export const insertEntries = planned<{ id: string }>(`
   INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, transaction_id, file_id, line_no, line,
