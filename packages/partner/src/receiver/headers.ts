@@ -1,4 +1,4 @@
-import { headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract/receiving";
+import { type headerNames, type NotifiedCommand, notifiedCommands } from "@paybell/contract/receiving";
 import { Misused } from "../errors/misused.ts";
 
 /** The headers of a request: of fetch, of node:http, or a plain object with names in any case. */
@@ -13,8 +13,8 @@ export function headerReader(headers: RequestHeaders): HeaderReader {
   if (headers instanceof Promise) throw new Misused("missing_await", "The second argument of open(), the headers,");
   if (typeof headers !== "object" || headers === null) throw new Misused("no_headers");
   if (isHeaders(headers)) return (name) => headers.get(name) ?? undefined;
-  // node:http and fetch pass the names in lower case. Function platforms may pass them as sent.
-  const named = headers[headerNames.id] === undefined ? inLowerCase(headers) : headers;
+  // node:http and fetch pass the names in lower case. Function platforms may pass them as sent, beside their own.
+  const named = Object.keys(headers).some((name) => /[A-Z]/.test(name)) ? inLowerCase(headers) : headers;
   return (name) => {
     const value = named[name];
     return typeof value === "object" ? value?.join(", ") : value;

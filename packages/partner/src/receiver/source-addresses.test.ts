@@ -103,6 +103,8 @@ describe("a receiver with source addresses", () => {
     const { open } = receiver(options);
     expect(open(body, headers, "192.0.2.44").kind).toBe("card");
     expect(open(body, { ...headers, "x-forwarded-for": "192.0.2.44" }, "127.0.0.1").kind).toBe("card");
+    // A function platform passes Paybell's headers as they were sent, beside its own.
+    expect(open(body, { ...headers, "X-Forwarded-For": "192.0.2.44" }, "127.0.0.1").kind).toBe("card");
     // As node:http and functions pass a header that was sent twice.
     const twice = (...entries: string[]) => open(body, { ...headers, "x-forwarded-for": entries }, "127.0.0.1");
     expect(twice("198.51.100.1", "192.0.2.44").kind).toBe("card");
