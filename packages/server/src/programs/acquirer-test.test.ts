@@ -1,11 +1,13 @@
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
+import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { answerTo, FakeHost } from "../acquirer/iso8583/link/fake-host.fixture.ts";
 import type { IsoMessage } from "../acquirer/iso8583/message/codec.ts";
 import { runAcquirerTest } from "./acquirer-test.ts";
 
-const profile = join(import.meta.dirname, "../../../../docs/operator/acquirer-profile.json");
+const exampleProfile = join(import.meta.dirname, "../../../../docs/operator/acquirer-profile.json");
 const names: Readonly<Record<string, string>> = { "0400": "reversal", "0500": "settlement" };
 
 /** By its type and processing code. */
@@ -14,7 +16,7 @@ function nameOf({ mti, fields }: IsoMessage): string {
 }
 
 /** A run against a host that declines what has this name. */
-async function run(declined: string) {
+async function run(declined: string, profile = exampleProfile) {
   const host = await FakeHost.listen();
   onTestFinished(() => host.close());
   host.answer = (request) => {
@@ -34,7 +36,8 @@ async function run(declined: string) {
   const code = await runAcquirerTest({ process }, { ...card, batch: "000001", trace: "999999", json: false });
   const sent = host.heard.filter(({ mti }) => !mti.startsWith("08"));
   const totals = sent.at(-1)?.fields.get(63);
-  return { code, totals, sent: sent.map((message) => `${nameOf(message)} ${message.fields.get(11)}`) };
+  const tokens = sent.map(({ fields }) => fields.get(48));
+  return { code, totals, tokens, sent: sent.map((message) => `${nameOf(message)} ${message.fields.get(11)}`) };
 }
 
 const total = (quantity: string, minor: string) => quantity.padStart(5, "0") + minor.padStart(14, "0");
@@ -50,7 +53,16 @@ test.each([
   ],
   ["each Sale", 1, ["sale 000001", "reversal 000001", "sale 000003", "reversal 000003", "settlement 000005"], "0"],
 ] as const)("a test of a host that declines %s leaves nothing charged", async (declined, code, sent, voided) => {
-  const ran = await run(declined === "the Void" ? "void" : declined === "each Sale" ? "sale" : "");
+  const { tokens: _, ...ran } = await run(declined === "the Void" ? "void" : declined === "each Sale" ? "sale" : "");
   const both = voided === "1" ? total("1", "1000000") : nothing;
   expect(ran).toEqual({ code, sent, totals: both + both + nothing });
+});
+
+test("a test of a host that wants cards again sends them with the Void and the Reversal", async () => {
+  const wanting = JSON.parse(await readFile(exampleProfile, "utf8"));
+  for (const name of ["VOID", "REVERSAL"]) Object.assign(wanting.messages[name].fields, { "48": "{cardToken}" });
+  const file = join(temporaryFolder(), "profile.json");
+  await writeFile(file, JSON.stringify(wanting));
+  const token = "tok_approve";
+  expect((await run("", file)).tokens).toEqual([token, token, token, token, undefined]);
 });

@@ -172,23 +172,15 @@ class Run {
   }
 
   async #void(sale: AuthorisationMessage, answer: AcquirerAnswer): Promise<boolean> {
-    const { batchNo, invoiceNo, amountMinor, currency } = sale;
     const original = referenceTo(sale, answer);
-    const money = { batchNo, invoiceNo, amountMinor, currency };
-    const message = { command: "VOID", ...this.#header(), ...money, original } as const;
+    const message = { command: "VOID", ...this.#header(), ...sameOf(sale), original } as const;
     return (await this.#step("Void", message)) !== undefined;
   }
 
   async #reverse(sale: AuthorisationMessage): Promise<void> {
-    const { batchNo, invoiceNo, amountMinor, currency, traceNo } = sale;
     const original = referenceTo(sale, { approveCode: "", refId: "" });
-    const header = { ...this.#header(), traceNo };
-    await this.#step("Reversal", {
-      command: "REVERSAL",
-      ...header,
-      ...{ batchNo, invoiceNo, amountMinor, currency },
-      original,
-    });
+    const header = { ...this.#header(), traceNo: sale.traceNo };
+    await this.#step("Reversal", { command: "REVERSAL", ...header, ...sameOf(sale), original });
   }
 
   /** @param voidedMinor the amount of the voided Sale, which counts on both sides of the totals */
@@ -254,6 +246,11 @@ class Run {
       this.#trace.push([`${event.kind} ${event.host}: ${event.detail}`]);
     }
   }
+}
+
+/** What a later message has too. The card is sent if the host wants it again. */
+function sameOf({ batchNo, invoiceNo, amountMinor, currency, cardToken, swipeType, expDate }: AuthorisationMessage) {
+  return { batchNo, invoiceNo, amountMinor, currency, cardToken, swipeType, expDate };
 }
 
 function referenceTo(
