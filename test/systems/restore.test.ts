@@ -149,6 +149,13 @@ test(
     for (const id of held) await reborn.settled(id, "accepted");
     expect(new Set(partner.server.deliveries.slice(posted).map(notificationIdOf))).toEqual(new Set([fresh, ...held]));
     expect((await line.run(["restore", "reconcile"])).code).toBe(0);
+
+    // To a later time, too, a second restore goes over to what the first has begun.
+    await archiveAll(again);
+    const second = ["--into", await folder.make("second"), "--wal", folder.archive];
+    const told = await paybell(["restore", backup, ...second]);
+    expect(told).toEqual({ code: 0, output: expect.stringContaining("began: 00000002. PostgreSQL goes over") });
+    expect((await paybell(["verify", backup, "--wal", folder.archive])).output).toContain("began: 00000002.");
   },
 );
 

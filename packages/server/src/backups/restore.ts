@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { appendFile, chmod, cp, lchown, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { BackupError, type BackupManifest, dataFolder } from "./manifest.ts";
-import { verifyBackup } from "./verify.ts";
+import { type ArchiveState, verifyBackup } from "./verify.ts";
 
 export interface RestoreOptions {
   /** A folder that `paybell backup` made. */
@@ -24,6 +24,8 @@ export interface RestoredData {
   readonly name: string;
   readonly into: string;
   readonly manifest: BackupManifest;
+  /** Undefined if no archive was named. */
+  readonly archive: ArchiveState | undefined;
 }
 
 /**
@@ -36,7 +38,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoredDa
   const { backup, env, nowMs, to, signal } = options;
   const into = resolve(options.into);
   const walFolder = options.walFolder === undefined ? undefined : resolve(options.walFolder);
-  const { manifest } = await verifyBackup(backup, walFolder, env, signal);
+  const { manifest, archive } = await verifyBackup(backup, walFolder, env, signal);
   requireReachable(manifest, to, walFolder);
   const owner = await ownerOf(into);
   const name = new Date(nowMs).toISOString();
@@ -51,7 +53,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoredDa
     for (const entry of await readdir(into)) await rm(join(into, entry), { recursive: true, force: true });
     throw error;
   }
-  return { name, into, manifest };
+  return { name, into, manifest, archive };
 }
 
 function requireReachable({ endedAt }: BackupManifest, to: string | undefined, walFolder: string | undefined): void {

@@ -27,10 +27,13 @@ test("an archive without a gap is read from the backup's beginning to its own en
   const folder = await archive(
     ...others,
     ...segments,
-    ["00000002.history", 1],
+    ...(["00000001.history", "00000002.history", "0000000A.history", "00000003.history"] as const).map(
+      (name) => [name, 1] as const,
+    ),
     ["000000020000000100000002.partial", 1],
   );
-  const found = { first: segments[0], last: segments[2], lastAtMs: expect.any(Number) };
+  const laterTimelines = ["00000003", "0000000A"];
+  const found = { first: segments[0], last: segments[2], lastAtMs: expect.any(Number), laterTimelines };
   expect(await read(folder)).toEqual({ segments: 3, ...found });
   expect(await read(folder, "1/0")).toEqual({ segments: 2, ...found, first: segments[1] });
   expect(await read(folder, "1/1FFFFFF")).toEqual({ segments: 1, ...found, first: segments[2] });

@@ -47,6 +47,8 @@ export interface ArchiveState {
   readonly last: string;
   /** When the last one was archived: the log reaches to about this time. */
   readonly lastAtMs: number;
+  /** The timelines that a restore or a promotion began after the backup's, as their files' names begin. */
+  readonly laterTimelines: readonly string[];
 }
 
 const segmentName = /^[0-9A-F]{24}$/;
@@ -85,8 +87,12 @@ export async function readArchive(
     }
     last = { name, atMs: found.mtimeMs };
   }
+  const laterTimelines = names
+    .flatMap((name) => /^([0-9A-F]{8})\.history$/.exec(name)?.[1] ?? [])
+    .filter((name) => Number.parseInt(name, 16) > timeline)
+    .toSorted();
   const needed = nameOf(timeline, first, walSegmentBytes);
-  return { segments: Number(newest - first) + 1, first: needed, last: last.name, lastAtMs: last.atMs };
+  return { segments: Number(newest - first) + 1, first: needed, last: last.name, lastAtMs: last.atMs, laterTimelines };
 }
 
 /** The number of the segment with this position. */

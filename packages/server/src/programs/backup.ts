@@ -46,7 +46,7 @@ export function runVerify(
   return interruptible(process, async (signal) => {
     const { manifest, archive } = await verifyBackup(backup, wal, env, signal);
     const told = [`Every file is as it was written: ${manifest.name}, of PostgreSQL ${manifest.postgres}.`];
-    if (archive !== undefined) told.push(archiveLine(archive));
+    if (archive !== undefined) told.push(archiveLine(archive), ...timelineLines(archive));
     stdout.write(json ? `${JSON.stringify({ ...manifest, archive: archive ?? null }, null, 2)}\n` : text(told));
     return 0;
   });
@@ -55,6 +55,17 @@ export function runVerify(
 function archiveLine({ segments, first, last, lastAtMs }: ArchiveState): string {
   const writtenAt = new Date(lastAtMs).toISOString();
   return `The archive has no gap: ${segments} segments from ${first} to ${last}, written at ${writtenAt}.`;
+}
+
+/** A second restore, to a later time, ends where the first began to write, and looks as if all went well. */
+function timelineLines({ laterTimelines }: ArchiveState): string[] {
+  const names = laterTimelines.join(", ");
+  if (names === "") return [];
+  return [
+    `The archive also has what an earlier restore, or a promotion, began: ${names}. PostgreSQL goes over to the last of ` +
+      "them where it begins, whatever --to says. To restore what the lost server wrote after that, first move all files " +
+      "whose names begin so out of the archive.",
+  ];
 }
 
 export interface RestoreArguments extends JsonOption {
@@ -75,9 +86,10 @@ export function runRestore({ process }: RunContext, options: RestoreArguments): 
   });
 }
 
-function restoredLines({ name, into, manifest }: RestoredData): string[] {
+function restoredLines({ name, into, manifest, archive }: RestoredData): string[] {
   return [
     `${into} has the data of ${manifest.name}, as the restore ${name}.`,
+    ...(archive === undefined ? [] : timelineLines(archive)),
     `Start PostgreSQL ${manifest.postgresMajor} on it: it replays the log, then takes connections.`,
     "Then start the service: what was pending is held. `paybell restore reconcile` shows it.",
   ];
