@@ -143,6 +143,8 @@ describe("in Redis", needed, () => {
   it.each([
     ["a lease of nothing", { leaseMs: 0 }],
     ["a retention shorter than deliveries take", { retentionDays: 3 }],
+    ["a retention without an end, which Redis refuses after your function ran", { retentionDays: Infinity }],
+    ["a lease without an end", { leaseMs: Infinity }],
   ])("refuses %s", (_, options) => {
     expect(() => redisStore(ioredis, options)).toThrow(Misused);
   });

@@ -51,7 +51,8 @@ const giveBack = `if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL"
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): SeenStore<undefined> {
   const { prefix = "paybell:ipn:", leaseMs = 60_000, retentionDays = retentionDaysDefault } = options;
   const retentionMs = String(Math.round(checkedDays(retentionDays) * dayMs));
-  if (!(leaseMs >= 1)) throw new Misused("wrong_option", "leaseMs", { remedy: "It must be at least 1." });
+  if (!(leaseMs >= 1 && Number.isFinite(leaseMs)))
+    throw new Misused("wrong_option", "leaseMs", { remedy: "It must be a number of at least 1." });
 
   const keyOf = (chain: string) => `${prefix}{${chain}}`;
 

@@ -76,12 +76,13 @@ export interface SqlStore<Tx> extends SeenStore<Tx> {
 
 export const retentionDaysDefault = 100;
 const retentionDaysMin = 7;
+/** A hundred years: the databases take no number without an end. */
+const retentionDaysMax = 36_500;
 
 export function checkedDays(days: number): number {
-  if (days >= retentionDaysMin) return days;
+  if (days >= retentionDaysMin && days <= retentionDaysMax) return days;
   throw new Misused("wrong_option", `${days} days`, {
-    meaning: "are too few: the service delivers for three",
-    remedy: `Keep at least ${retentionDaysMin}.`,
+    remedy: `Keep ${retentionDaysMin} to ${retentionDaysMax}: the service delivers for three.`,
   });
 }
 
