@@ -209,6 +209,20 @@ test("a Sale stands while its Void is in doubt: the bank's line matches it, and 
   expect(await exceptions(`&transaction=${missing.id}`)).toMatchObject([{ kind: "missing_there", state: "open" }]);
 });
 
+test("a trace number that a switch reports without its zeros, or with more digits, is that of the line", async () => {
+  for (const [traceNo, written, refId] of [
+    ["417", "000417", ""],
+    ["417", "417", "515151515151"],
+    ["900000419", "000419", "525252525252"],
+  ] as const) {
+    const [id = ""] = await service.report([
+      reportedSale(partner.id, { amount: "2600", traceNo, refId, tid: terminal.tid }),
+    ]);
+    const one = await ofTheBank({ id, refId, traceNo: written } as Sold);
+    expect(await matched([line("S", one, "2600")]), written).toMatchObject({ matched: 1, different: 0 });
+  }
+});
+
 test("an exception is worked off once, with a reason that the audit keeps", async () => {
   const sold = await sale("9000");
   await matched([]);

@@ -54,12 +54,16 @@ const completed = `
     WHERE t.partner_id = p.id AND t.acquirer = $1 AND t.completed_at >= $4 AND t.completed_at < $5
       AND t.command IN ${commandsInSql(cardCommands)}`;
 
+// Six digits, as the reader of a file makes them: a switch reports its own.
+const traceOf = `coalesce(
+      CASE WHEN f."traceNo" ~ '^[0-9]{1,12}$' THEN right('00000' || f."traceNo", 6) ELSE f."traceNo" END, '')`;
+
 // Partner by partner: those that completed soon by their ids, which begin with their time; then the slow ones, and
 // those of a switch that assigns ids of its own. The facts are parsed once for each row, not once for each field. Citus
 // inserts rows that are joined like this only from a query before.
 export const copyBooks = planned(`
   WITH books AS MATERIALIZED (
-    SELECT t.partner_id, t.id, t.acquirer, coalesce(f."refId", ''), coalesce(f."traceNo", ''), coalesce(f.tid, ''),
+    SELECT t.partner_id, t.id, t.acquirer, coalesce(f."refId", ''), ${traceOf}, coalesce(f.tid, ''),
       coalesce(f.amount, ''), coalesce(f.currency, ''), t.completed_at
     FROM partners p
     CROSS JOIN LATERAL (
