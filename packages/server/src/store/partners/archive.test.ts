@@ -25,7 +25,22 @@ test("an archive has each row once, over pages", async () => {
   expect([lines.length, new Set(lines).size]).toEqual([1_002, 1_002]);
 });
 
-/** Transactions of their own delete the keys and claims; a Settlement holds a deletion up, and a proposal expires. */
+test("a proposal that nobody confirmed goes with its partner, expired or not", async () => {
+  const { id } = await registerPartner(bench.pool);
+  await bench.pool.query(
+    `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, expires_at)
+     SELECT gen_random_uuid(), 'rotateKey', $1, '{}', 'Ada', 't', now() + hours * interval '1 hour'
+     FROM unnest(ARRAY[-1, 1]) AS hours`,
+    [id],
+  );
+  await bench.pool.query("UPDATE partners SET state = 'disabled' WHERE id = $1", [id]);
+  await postgresPartnerArchive(bench).remove(id);
+  for (const [table, key] of Object.entries({ partners: "id", proposals: "partner_id" })) {
+    expect((await bench.pool.query(`SELECT FROM ${table} WHERE ${key} = $1`, [id])).rowCount).toBe(0);
+  }
+});
+
+/** A transaction of their own deletes the keys, claims and proposals; a Settlement holds a deletion up. */
 const elsewhere = ["partner_keys", "proposals", "settlements", "terminal_claims"];
 
 test("a deletion leaves nothing of the partner in any table that has its id", async () => {

@@ -107,7 +107,7 @@ export function postgresPartnerArchive(database: Pick<Database, "pool" | "homes"
       const home = poolOf(partnerId);
       for (const table of [...deletedOnly, ...tables, pending]) await removeRows(home, table, partnerId);
       await inTransaction(database.pool, async (client) => {
-        for (const table of ["terminal_claims", "partner_keys"]) {
+        for (const table of ["terminal_claims", "partner_keys", "proposals"]) {
           await client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
         }
         const { rowCount } = await client.query(`DELETE FROM partners WHERE ${isDisabled}`, [partnerId]);
