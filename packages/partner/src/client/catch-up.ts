@@ -41,7 +41,7 @@ export class CursorRefused extends PaybellError {
 /**
  * Fetches everything after a cursor, in commit order, however it was delivered. Pass each item to the function that
  * `deduplicate` returned. It ends when nothing is left, and with `waitSeconds` when nothing arrived for that long.
- * Returns the cursor to continue from.
+ * Returns the cursor to continue from, which for await drops: store it too, because a cursor expires with the history.
  *
  * @param cursor the last one stored; without one, starts at the oldest notification that is kept; `now` starts at this
  * moment, again at each call: `next` of `pullNotifications({ after: "now" })` is one to store
