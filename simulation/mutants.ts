@@ -5,7 +5,6 @@ import { Circuits } from "../packages/server/src/delivery/limits/circuits.ts";
 import { RateLimits } from "../packages/server/src/delivery/limits/rate.ts";
 import { Queue } from "../packages/server/src/delivery/queues/queue.ts";
 import { Queues } from "../packages/server/src/delivery/queues/queues.ts";
-import type { QueuePage } from "../packages/server/src/delivery/store.ts";
 import { BlockedQueues } from "../packages/server/src/delivery/worker/blocked-queues.ts";
 import { Ownership } from "../packages/server/src/delivery/worker/ownership.ts";
 import { Sendings } from "../packages/server/src/delivery/worker/sending.ts";
@@ -226,7 +225,12 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a notification that was sent now loses its step of the schedule",
     seed: 65,
-    sabotage: wrong(SimulatedDeliveries, "read", async (original, args) => (await original(...args)).map(withoutAsked)),
+    sabotage: wrong(Tables, "carryOut", (original, [outcome, nowUs], tables) => {
+      const recorded = original(outcome, nowUs);
+      const one = tables.notifications.get(outcome.id);
+      if (one !== undefined) one.asked = 0;
+      return recorded;
+    }),
   },
   {
     name: "what follows waits for nothing",
@@ -236,11 +240,6 @@ export const mutants: readonly Mutant[] = [
     ),
   },
 ];
-
-function withoutAsked(page: QueuePage): QueuePage {
-  const due = page.due.map((row) => ({ ...row, delivery: row.delivery && { ...row.delivery, asked: 0 } }));
-  return { ...page, due };
-}
 
 /** Believes in the last lease for longer than it is held for certain. */
 function believesLonger(byMs: number): Mutant["sabotage"] {

@@ -15,7 +15,7 @@ import { shardOf } from "../../packages/server/src/ids.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
 import { type HomeSessions, type Session, SimulatedFailure } from "./database.ts";
-import { deliveryOf, isSame, type SimulatedNotification, type Tables } from "./tables.ts";
+import { deliveryOf, isAskedSince, isSame, type SimulatedNotification, type Tables } from "./tables.ts";
 
 export interface DeliveriesParts {
   readonly homes: HomeSessions;
@@ -71,8 +71,8 @@ export class SimulatedDeliveries implements DeliveryStore {
 
   postpone(deliveries: readonly Postponement[]): Promise<void> {
     const { database } = this.#parts.homes;
-    return this.#update("put off", deliveries, ({ delayMs }) => ({
-      dueAtUs: database.nowUs() + Math.round(delayMs * 1_000),
+    return this.#update("put off", deliveries, ({ delayMs, ...read }, one) => ({
+      dueAtUs: isAskedSince(one, read) ? one.dueAtUs : database.nowUs() + Math.round(delayMs * 1_000),
     }));
   }
 
@@ -93,7 +93,7 @@ export class SimulatedDeliveries implements DeliveryStore {
   #update<Key extends DeliveryKey>(
     name: string,
     keys: readonly Key[],
-    changes: (key: Key) => Partial<SimulatedNotification>,
+    changes: (key: Key, one: SimulatedNotification) => Partial<SimulatedNotification>,
   ): Promise<void> {
     const tables = this.#tables;
     const rowOf = ({ id }: Key) => tables.notifications.get(id);
@@ -107,7 +107,7 @@ export class SimulatedDeliveries implements DeliveryStore {
       apply: () => {
         for (const key of keys) {
           const one = rowOf(key);
-          if (isSame(one, key)) tables.change(one, changes(key));
+          if (isSame(one, key)) tables.change(one, changes(key, one));
         }
       },
     });

@@ -94,9 +94,10 @@ export class Tables {
     if (!isSame(one, outcome)) return "missed";
     if (next.kind === "parked") this.change(one, { state: "parked" });
     else {
-      const dueAtUs = nowUs + Math.round(next.delayMs * 1_000);
-      const asked = one.asked + Number(one.isAsked);
-      this.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1, asked, isAsked: false });
+      const isAsked = isAskedSince(one, outcome);
+      const dueAtUs = isAsked ? one.dueAtUs : nowUs + Math.round(next.delayMs * 1_000);
+      const asked = one.asked + Number(one.isAsked && !isAsked);
+      this.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1, asked, isAsked });
     }
     return "applied";
   }
@@ -155,6 +156,11 @@ export function closeCircuit(row: CircuitRow): void {
 /** Whether the row is still of the round and attempt that a write is about. */
 export function isSame(one: SimulatedNotification | undefined, key: DeliveryKey): one is SimulatedNotification {
   return one?.state === "pending" && one.round === key.round && one.attemptsMade === key.attemptsMade;
+}
+
+/** Whether a person asked for an attempt since the row was read. */
+export function isAskedSince({ isAsked, asked }: SimulatedNotification, read: DeliveryKey): boolean {
+  return isAsked && asked >= (read.asked ?? 0);
 }
 
 /** The first byte of one POST. */

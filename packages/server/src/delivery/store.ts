@@ -50,11 +50,11 @@ export interface Precedence {
 }
 
 /** A delivery in an outcome: only this very round and attempt is changed. */
-export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade" | "attemptsBefore">;
+export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade" | "asked" | "attemptsBefore">;
 
 /** The key by which outcomes refer to a delivery. */
-export function keyOf({ partnerId, id, round, attemptsMade, attemptsBefore }: Delivery): DeliveryKey {
-  return { partnerId, id, round, attemptsMade, attemptsBefore };
+export function keyOf({ partnerId, id, round, attemptsMade, asked = 0, attemptsBefore }: Delivery): DeliveryKey {
+  return { partnerId, id, round, attemptsMade, asked, attemptsBefore };
 }
 
 /**
@@ -65,7 +65,7 @@ export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "mono
   return Math.max(0, sentMs + delayMs - clock.monotonicMs());
 }
 
-/** Nothing was sent: due again after `delayMs`, and no attempt is counted. */
+/** Nothing was sent: due again after `delayMs`, or at once if a person asked for it since. No attempt is counted. */
 export interface Postponement extends DeliveryKey {
   readonly delayMs: number;
 }

@@ -112,10 +112,22 @@ describe("a failed attempt", () => {
     const asked = () => query("SELECT attempts_made, asked, is_asked FROM pending");
     await record(delivery, { delayMs: 0 });
     await query("UPDATE pending SET is_asked = true");
-    await record({ ...delivery, attemptsMade: 1 }, { delayMs: 0 });
+    await record(await first(), { delayMs: 0 });
     expect(await asked()).toEqual([{ attempts_made: 2, asked: 1, is_asked: false }]);
     await record({ ...delivery, attemptsMade: 2 }, { delayMs: 0 });
     expect(await asked()).toEqual([{ attempts_made: 3, asked: 1, is_asked: false }]);
+  });
+
+  test("leaves the row due where a person asked for one while it was under way: that one goes to the URL of now", async () => {
+    await record(await reportOne(), { delayMs: 0 });
+    const onTheWire = await first();
+    await query("UPDATE pending SET is_asked = true, to_registered = true");
+    expect(await record(onTheWire, { delayMs: 60_000 })).toBe("applied");
+    expect(await pending()).toMatchObject([{ attempts_made: 2, later: false }]);
+    const asked = await first();
+    expect(asked).toMatchObject({ attemptsMade: 2, asked: 1, toRegistered: true });
+    await record(asked, { delayMs: 60_000 });
+    expect(await pending()).toMatchObject([{ attempts_made: 3, later: true }]);
   });
 
   test("keeps an answer that is bytes, not text, as it is", async () => {
