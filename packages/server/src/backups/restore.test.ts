@@ -58,6 +58,8 @@ async function backedUp() {
 
 test("a restore is the data of its backup, for their owner alone, with its name", async () => {
   const { given, into, owner } = await backedUp();
+  // The copy of a standby has it. PostgreSQL would wait for the primary, and never take a write.
+  await writeFile(join(given.backup, "data", "standby.signal"), "");
   expect(await restoreBackup(given)).toMatchObject({ name: "2026-02-01T00:00:00.000Z", into, manifest });
   const files = ["PG_VERSION", "base", "base/1", "postgresql.auto.conf", "recovery.signal"];
   expect((await readdir(into, { recursive: true })).toSorted()).toEqual(files);

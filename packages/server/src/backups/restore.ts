@@ -46,6 +46,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoredDa
   try {
     await chmod(into, 0o700);
     await copyData(join(backup, dataFolder), into, signal);
+    // That of a standby: PostgreSQL would wait for the primary, and never promote.
+    await rm(join(into, "standby.signal"), { force: true });
     await appendFile(join(into, "postgresql.auto.conf"), recoverySettings({ name, walFolder, to }), { flush: true });
     await writeFile(join(into, "recovery.signal"), "", { mode: 0o600, flush: true });
     if (owner !== undefined) await giveTo(owner, into);
