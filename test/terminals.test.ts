@@ -21,6 +21,11 @@ test("a terminal that one partner has registered is refused for every other, als
   expect(await put(owner, tid, "M1")).toMatchObject({ status: 200 });
   expect(await put(other, tid, "M1")).toMatchObject({ status: 409, body: { code: "terminal_taken" } });
   expect(await other.run(sale({ tid, mid: "M1" }))).toMatchObject({ status: 409, body: { code: "terminal_taken" } });
+  // The acquirer's host pads both with spaces, and would have it for the same terminal.
+  for (const [field, padded] of Object.entries({ tid: { tid: `${tid} `, mid: "M1" }, mid: { tid, mid: "M1 " } })) {
+    const refused = { status: 400, body: { errors: [{ field, code: "invalid_value" }] } };
+    expect(await other.run(sale(padded))).toMatchObject(refused);
+  }
   expect(await put(other, tid, "M2"), "the same tid of another merchant").toMatchObject({ status: 200 });
   expect(await owner.run(sale({ tid, mid: "M1" }))).toMatchObject({ status: 200 });
 });

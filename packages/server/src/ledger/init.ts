@@ -2,7 +2,7 @@ import { createHmac, type KeyObject } from "node:crypto";
 import { canonicalJson } from "@paybell/contract";
 import { refusalError } from "../commands/original.ts";
 import type { CommandRequest } from "../commands/requests/request.ts";
-import { ServiceError } from "../errors.ts";
+import { badFields, ServiceError } from "../errors.ts";
 import { chainOf, type LeaseId, type TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { CardVault } from "./exchange/card-vault.ts";
@@ -81,6 +81,10 @@ export function refusedBy(
     return new ServiceError("unavailable", `tid ${tid} is being given another acquirer, or its own is being removed.`, {
       retryAfterS: 1,
     });
+  }
+  if (begun.outcome === "terminal_padded") {
+    const { field } = begun;
+    return badFields([{ field, code: "invalid_value", message: `${field} must not end in a space.` }]);
   }
   if (begun.outcome === "terminal_taken") {
     return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);

@@ -152,6 +152,8 @@ export type Begun =
   /** The terminal has another acquirer than it was taken to have, or the original's was removed; nothing was used up. */
   | { readonly outcome: "rerouted" }
   | { readonly outcome: "terminal_unknown" }
+  /** It would be the first command on a terminal that the acquirer, which pads with spaces, takes for another one. */
+  | { readonly outcome: "terminal_padded"; readonly field: "tid" | "mid" }
   | { readonly outcome: "terminal_taken" }
   /** It would be the partner's first command on one terminal too many. */
   | { readonly outcome: "terminal_quota" };

@@ -254,6 +254,8 @@ function forbiddenBy(
   const refusal = init.refusal(terminal, original);
   if (refusal !== undefined) return { outcome: "refused", refusal };
   if (terminal === undefined && !init.openTerminals && tid !== "") return { outcome: "terminal_unknown" };
+  if (terminal === undefined && /\s$/.test(tid)) return { outcome: "terminal_padded", field: "tid" };
+  if (terminal === undefined && /\s$/.test(init.mid)) return { outcome: "terminal_padded", field: "mid" };
   if (claimed?.taken.has(terminalOf(init))) return { outcome: "terminal_taken" };
   return claimed?.beyondQuota.has(terminalOf(init)) ? { outcome: "terminal_quota" } : undefined;
 }
