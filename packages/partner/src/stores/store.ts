@@ -66,7 +66,7 @@ export interface SqlStore<Tx> extends SeenStore<Tx> {
   createTable(): Promise<void>;
   /**
    * Deletes IPNs that were processed longer ago. The service keeps notifications for 90 days unless its operator chose
-   * otherwise.
+   * otherwise, and parked ones whatever their age: have those sent again before.
    *
    * @param days default 100, at least 7
    * @returns the number deleted
