@@ -7,6 +7,7 @@ import type { InjectedFault } from "./catalogue.ts";
 import { runFaults, summaryOf } from "./main.ts";
 import { readOptions } from "./plan.ts";
 import { seeded } from "./random.ts";
+import { eventually } from "./round.ts";
 import { runSeries } from "./series.ts";
 
 const cleanup = new Cleanup();
@@ -39,10 +40,12 @@ const sabotage: InjectedFault = {
   name: "sabotage",
   needs: "nothing",
   isQuick: false,
-  async happen({ stage, over, last }) {
+  async happen({ stage, over }) {
     for (const link of stage.partnerLinks) await link.begin("refuse");
-    await last(1_500, 1_500);
-    await stage.primary.query("DELETE FROM pending", [], "paybell");
+    // One that waits for its next try is in no memory, so that it is not sent all the same.
+    const waiting = "DELETE FROM pending WHERE attempts_made > 0 AND due_at > now() + interval '500 ms' RETURNING id";
+    const isDeleted = async () => (await stage.primary.query(waiting, [], "paybell")).length > 0;
+    await eventually(Number.POSITIVE_INFINITY, isDeleted);
     for (const link of stage.partnerLinks) await link.end();
     over();
     return { instances: 0 };
