@@ -160,9 +160,9 @@ function batchOf<T extends Reconcilable>(settlement: SettlementIpn, all: readonl
   const orphans: T[] = [];
   for (const one of voids) {
     const named = byId.get(one.originalTransactionId ?? "") ?? [];
-    // If only the amount identifies the original, it was one that the settlement does not list.
-    const candidates = one.invoiceNo === "" ? unlisted.get(shortAmount(one)) : byInvoice.get(one.invoiceNo);
-    const original = [...named, ...(candidates ?? [])].find((sale) => !voided.has(sale));
+    // If only the amount identifies the original, it was one that the settlement does not list. An invoiceNo may come twice.
+    const candidates = (one.invoiceNo === "" ? unlisted.get(shortAmount(one)) : byInvoice.get(one.invoiceNo)) ?? [];
+    const original = [...named, ...candidates.filter(isUnlisted), ...candidates].find((sale) => !voided.has(sale));
     if (original === undefined) orphans.push(one);
     else voided.add(original);
   }
