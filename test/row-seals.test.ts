@@ -24,9 +24,9 @@ function verify({ database }: Pick<WholeService, "database">, expected?: AuditHe
 const query = ({ database }: Pick<WholeService, "database">, text: string, values: unknown[] = []) =>
   withAdmin(database.url, async (client) => (await client.query(text, values)).rows);
 
-async function added(service: WholeService, role = "admin"): Promise<{ readonly id: string; readonly token: string }> {
-  const { body } = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role });
-  return body as { id: string; token: string };
+async function added(service: WholeService, role = "admin", name = "Ada") {
+  const { status, body } = await service.operator("POST", "/operator/v1/operators", { name, role });
+  return { ...(body as { readonly id: string; readonly token: string }), status };
 }
 
 const statusOf = async (service: WholeService, token: string) =>
@@ -132,6 +132,36 @@ test("a rotation of the master key changes no entry: the audit and its rows are 
   const verified = await verifyAuditOf(readConfig(env), AbortSignal.timeout(120_000));
   expect(verified).toMatchObject({ macs: "verified", entries: before.length + 1, changedRows: [] });
   expect(verified).not.toHaveProperty("brokenAt");
+});
+
+const ruleAt = "/operator/v1/two-admin-rule";
+
+/** Two admins, and the rule for two. */
+async function withRule(): Promise<{ service: WholeService; ada: string; grace: string }> {
+  const service = await start();
+  const [{ token: ada }, { token: grace }] = [await added(service), await added(service, "admin", "Grace")];
+  expect((await service.operator("PUT", ruleAt, { minutes: 60 }, ada)).status).toBe(200);
+  return { service, ada, grace };
+}
+
+const ofAda = "SELECT name, id::text AS token_id FROM operators WHERE name = 'Ada'";
+test.each([
+  [
+    "wrote",
+    `INSERT INTO proposals (id, action, input, proposed_by, token_id, expires_at)
+     SELECT gen_random_uuid(), action, input, a.name, a.token_id, expires_at FROM proposals, (${ofAda}) AS a RETURNING id`,
+  ],
+  ["changed", `UPDATE proposals SET proposed_by = a.name, token_id = a.token_id FROM (${ofAda}) AS a RETURNING id`],
+])("a proposal that somebody %s in the database is confirmed by nobody", async (_, statement) => {
+  const { service, ada, grace } = await withRule();
+  const { body: own } = await service.operator("POST", `${ruleAt}/propose`, { minutes: 0 }, grace);
+  const confirm = (proposal: unknown, by: string) => service.operator("PUT", ruleAt, { minutes: 0, proposal }, by);
+  expect((await confirm(own["id"], grace)).body).toMatchObject({ code: "second_admin_required" });
+  const [{ id }] = await query(service, statement);
+  expect((await confirm(id, grace)).status).toBe(404);
+  const { body } = await service.operator("GET", "/operator/v1/proposals", undefined, ada);
+  expect(body["items"]).toEqual(id === own["id"] ? [] : [own]);
+  expect((await service.operator("GET", ruleAt)).body).toEqual({ minutes: 60 });
 });
 
 test("entries that were cut off are missed by their number and hash", async () => {

@@ -110,7 +110,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     contents,
     audit,
     auditStore,
-    proposals: postgresProposals(database.pool, (seq, hash, mac) => auditKeys.isRight(mac, entryText(seq, hash))),
+    proposals: postgresProposals(database.pool, { keys: auditKeys, entryText }),
     learnAuditKeys: async () => auditKeys.learn(await auditKeyVersions(masterKey, values)),
     rowSeals,
     cardKey,

@@ -6,6 +6,7 @@ import { firstHash } from "../../operators/audit.ts";
 import { PostgresAudit } from "./audit.ts";
 import { postgresProposals } from "./proposals.ts";
 
+const parts = { keys: { mac: () => Buffer.of(1), isRight: (mac: Buffer) => mac[0] === 1 }, entryText: () => "" };
 const input = { name: "Mallory", role: "admin" };
 
 function proposal(id: ProposalId) {
@@ -15,7 +16,7 @@ function proposal(id: ProposalId) {
 
 test("the first start with the setting begins the rule, and no later one changes it", async () => {
   const connections = await openOwnDatabase({ as: "service" });
-  const proposals = postgresProposals(connections.pool, () => true);
+  const proposals = postgresProposals(connections.pool, parts);
   expect(await proposals.rule()).toBe(0);
   await proposals.beginRule(60);
   await proposals.beginRule(5);
@@ -28,7 +29,7 @@ test("the first start with the setting begins the rule, and no later one changes
 test("the rule stays in force if somebody lowers it in the database", async () => {
   const connections = await openOwnDatabase({ as: "service" });
   const { pool } = connections;
-  const proposals = postgresProposals(pool, (_, __, mac) => mac[0] === 1);
+  const proposals = postgresProposals(pool, parts);
   const audit = new PostgresAudit(pool, () => Buffer.of(1));
   const forger = new PostgresAudit(pool, () => Buffer.of(9));
   const who = { actor: "Ada", role: "admin", tokenId: "t", address: "127.0.0.1", subject: "", before: "" };
@@ -58,7 +59,7 @@ test("the rule stays in force if somebody lowers it in the database", async () =
 
 test("a proposal is taken once, and not after its time", async () => {
   const connections = await openOwnDatabase({ as: "service" });
-  const proposals = postgresProposals(connections.pool, () => true);
+  const proposals = postgresProposals(connections.pool, parts);
   const [kept, expired] = [newId<"proposal">(), newId<"proposal">()];
   expect(await proposals.add(proposal(kept), 60)).toMatchObject(proposal(kept));
   await proposals.add(proposal(expired), 60);

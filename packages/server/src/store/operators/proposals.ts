@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import type { AuditKeys } from "../../operators/audit.ts";
 import type { Proposal, ProposalStore } from "../../operators/proposals.ts";
 import { planned } from "../database/statement.ts";
 import { inTransaction } from "../database/transaction.ts";
@@ -7,6 +8,9 @@ import { appendEntry, seen } from "./audit.ts";
 const shown = `id, action, partner_id AS "partnerId", input::json AS input,
   json_build_object('name', proposed_by, 'tokenId', token_id, 'subject', subject) AS proposer,
   created_at AS "createdAt", expires_at AS "expiresAt"`;
+/** What a proposal's MAC covers: every column. */
+const covered = `json_build_array(id, action, partner_id, input, proposed_by, token_id, subject,
+  extract(epoch FROM created_at), extract(epoch FROM expires_at))::text AS covered`;
 
 const pageMax = 100;
 const afterAll = String(2n ** 63n - 1n);
@@ -24,17 +28,35 @@ interface RuleChange {
   readonly minutes: number;
 }
 
-/** Whether we wrote an entry of the audit: by its MAC. One without a MAC is nobody's. */
-type IsOurs = (seq: number, hash: string, mac: Buffer) => boolean;
+interface ProposalsParts {
+  readonly keys: Pick<AuditKeys, "mac" | "isRight">;
+  /** The text that the MAC of an entry of the audit covers. */
+  entryText(seq: number, hash: string): string;
+}
 
-/** Proposals in PostgreSQL, whose clock decides when one has expired. */
-export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
+interface ProposalRow extends Proposal {
+  readonly covered: string;
+  readonly mac: Buffer | null;
+}
+
+function proposalText(row: Pick<ProposalRow, "covered">): string {
+  return `proposal\n${row.covered}`;
+}
+
+/** Proposals in PostgreSQL, whose clock decides when one has expired. What has no MAC of ours is nobody's. */
+export function postgresProposals(pool: Pool, { keys, entryText }: ProposalsParts): ProposalStore {
   /** The last change of ours. Forged ones must not hide it, however many they are. */
   async function lastAudited(before: string): Promise<number> {
     const rows = await ruleChanges.rows(pool, [before]);
-    const ours = rows.find(({ seq, hash, mac }) => mac !== null && isOurs(Number(seq), hash, mac));
+    const ours = rows.find(({ seq, hash, mac }) => mac !== null && keys.isRight(mac, entryText(Number(seq), hash)));
     const last = rows.at(pageMax - 1);
     return ours === undefined && last !== undefined ? await lastAudited(last.seq) : (ours?.minutes ?? 0);
+  }
+
+  function ours(rows: readonly ProposalRow[]): Proposal[] {
+    return rows
+      .filter((row) => row.mac !== null && keys.isRight(row.mac, proposalText(row)))
+      .map(({ covered: _, mac: __, ...proposal }) => proposal);
   }
 
   return {
@@ -61,31 +83,34 @@ export function postgresProposals(pool: Pool, isOurs: IsOurs): ProposalStore {
     add: ({ id, action, partnerId, input, proposer }, expiresInMinutes) =>
       inTransaction(pool, async (client) => {
         await client.query("DELETE FROM proposals WHERE expires_at < now()");
-        const { rows } = await client.query<Proposal>(
+        const { rows } = await client.query<Omit<ProposalRow, "mac">>(
           `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}`,
+           VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}, ${covered}`,
           [
             ...[id, action, partnerId, JSON.stringify(input)],
             ...[proposer.name, proposer.tokenId, proposer.subject, expiresInMinutes],
           ],
         );
+        const { covered: text, ...proposal } = rows[0] as Omit<ProposalRow, "mac">;
+        const mac = keys.mac(proposalText({ covered: text }));
+        await client.query("UPDATE proposals SET mac = $2 WHERE id = $1", [id, mac]);
         await appendEntry(client, pool, id);
-        return rows[0] as Proposal;
+        return proposal;
       }),
 
     async list() {
-      const { rows } = await pool.query<Proposal>(
-        `SELECT ${shown} FROM proposals WHERE expires_at > now() ORDER BY id LIMIT 1000`,
+      const { rows } = await pool.query<ProposalRow>(
+        `SELECT ${shown}, ${covered}, mac FROM proposals WHERE expires_at > now() ORDER BY id LIMIT 1000`,
       );
-      return rows;
+      return ours(rows);
     },
 
     async find(id) {
-      const { rows } = await seen(pool).query<Proposal>(
-        `SELECT ${shown} FROM proposals WHERE id = $1 AND expires_at > now()`,
+      const { rows } = await seen(pool).query<ProposalRow>(
+        `SELECT ${shown}, ${covered}, mac FROM proposals WHERE id = $1 AND expires_at > now()`,
         [id],
       );
-      return rows[0];
+      return ours(rows)[0];
     },
 
     take: (id) =>
