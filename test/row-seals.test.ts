@@ -1,4 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../packages/server/src/config/config.ts";
 import type { AuditHead } from "../packages/server/src/operators/audit.ts";
@@ -162,6 +163,20 @@ test.each([
   const { body } = await service.operator("GET", "/operator/v1/proposals", undefined, ada);
   expect(body["items"]).toEqual(id === own["id"] ? [] : [own]);
   expect((await service.operator("GET", ruleAt)).body).toEqual({ minutes: 60 });
+});
+
+test("where two admins are no longer left, the guide's statement lets the token of the settings add two", async () => {
+  const { service } = await withRule();
+  await query(service, "UPDATE operators SET revoked_at = now()");
+  expect((await added(service)).status).toBe(403);
+  const guide = await readFile("docs/operator/production.md", "utf8");
+  const [, statement = ""] = /If two admins are no longer left[^`]*`([^`]+)`/.exec(guide) ?? [];
+  await query(service, statement);
+  const [ada, grace] = [await added(service), await added(service, "admin", "Grace")];
+  expect([ada.status, grace.status, (await added(service, "admin", "Hedy")).status]).toEqual([201, 201, 403]);
+  const { body } = await service.operator("POST", `${ruleAt}/propose`, { minutes: 0 }, ada.token);
+  const json = { minutes: 0, proposal: body["id"] };
+  expect((await service.operator("PUT", ruleAt, json, grace.token)).status).toBe(200);
 });
 
 test("entries that were cut off are missed by their number and hash", async () => {
