@@ -339,6 +339,16 @@ test("a file that cannot be read now is named, tried again, and delays no other"
   await bench.report("done/a.jsonl");
 });
 
+test("a folder that was emptied by removing it is made again, and a file that failed is one event", async () => {
+  for (const folder of ["done", "failed"]) await rm(join(bench.folder, folder), { recursive: true });
+  await bench.write("a.csv", "no fields\n");
+  await bench.write("b.jsonl", jsonLines(sales(1)));
+  bench.drop();
+  await bench.report("done/b.jsonl");
+  await bench.report("failed/a.csv");
+  expect(bench.events.map(({ kind }) => kind)).toEqual(["intake_file_failed"]);
+});
+
 test("a file that cannot be opened delays no other", async () => {
   // Root may open any file, but no socket: it counts as a file whose reading was begun.
   const socket = createServer().listen(join(bench.folder, "a.jsonl"));

@@ -130,6 +130,8 @@ export class FileProgress {
   /** Moves the file to where it ends, with its report beside it. What was not accepted may hold card data. */
   async moveTo({ folder, name }: FileEnd): Promise<void> {
     const target = join(this.#folder, folder, name);
+    // An operator empties it, perhaps by removing it.
+    await mkdir(join(this.#folder, folder), { recursive: true });
     await rename(reportPath(this.#folder, this.name), reportBeside(target)).catch(orMissing);
     const isThere = async () => {
       const found = await stat(this.path).catch(orMissing);
