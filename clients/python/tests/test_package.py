@@ -193,6 +193,20 @@ class Files(unittest.TestCase):
             self.assertEqual([name for name, *_ in calls.method_calls], ["fsync", "replace"])
             self.assertEqual(list(self.path.parent.iterdir()), [self.path])
 
+    def test_what_reports_errors_with_their_local_variables_reports_no_key(self) -> None:
+        self.path.write_text(json.dumps({**SAMPLE_KEYS, "apiKey": "pb_x"}))
+        keys = KeyFile(self.path)
+        for other in ({"encryptionKey": [NEW]}, {"webhookSecret": f"whsec_{NEW['key']}"}, {"signingKey": [NEW]}):
+            made, shown = sample("sale", {**SAMPLE_KEYS, **other}), ""
+            try:
+                paybell.open(made.body, made.headers, keys)
+            except Refused as refused:
+                shown = "".join(traceback.TracebackException.from_exception(refused, capture_locals=True).format())
+            self.assertIn("setup = ", shown)
+            self.assertNotIn("pb_x", shown)
+            for key in keys.current().all("encryptionKey", "signingKey", "webhookSecret"):
+                self.assertNotIn(bytes.__repr__(key), shown)
+
 
 class Handlers(unittest.TestCase):
     def wsgi(self, app: Wsgi, body: bytes, headers: dict[str, str], method: str = "POST") -> str:

@@ -14,7 +14,7 @@ import re
 import tempfile
 from collections import ChainMap
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
@@ -22,6 +22,13 @@ from .errors import CONTRACT, PaybellError
 
 log = logging.getLogger("paybell")
 KINDS = tuple(CONTRACT["keys"])
+
+
+class KeyBytes(bytes):
+    """Hidden from what reports errors with their local variables."""
+
+    def __repr__(self) -> str:
+        return "<key>"
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Keys:
     signing: Mapping[str, Any]
     fields: list[str]
     base_url: str
-    api_key: str
+    api_key: str = field(repr=False)
 
     @staticmethod
     def of(*written: Mapping[str, Any]) -> Keys:
@@ -148,4 +155,4 @@ def key_bytes(kind: str, version: Mapping[str, Any], owners: dict[bytes, str]) -
         mistakes = ["shared_key"]
     if mistakes:
         raise PaybellError(mistakes[0], f"{kind} {CONTRACT['errors'][mistakes[0]]['finding']}")
-    return base64.b64decode(text[-44:])
+    return KeyBytes(base64.b64decode(text[-44:]))
