@@ -122,6 +122,25 @@ describe("the notifications", () => {
     ]);
   });
 
+  test("that leave the filter's state, or come to be in it, are shown by themselves while the list follows", async () => {
+    partner.server.answersAlways(500);
+    const { id } = await partner.notify(sale({ merchantTransId: "moved-1" }), "parked");
+    await put("moved-2", {}, "parked");
+    const page = await browser.open("/notifications?state=parked&contains=moved");
+    await shows(page, ["moved-2", "moved-1"]);
+    await page.getByRole("switch", { name: "Follow" }).click();
+    const again = async (answer: number, state: string) => {
+      partner.server.answersAlways(answer);
+      await partner.call("POST", `/v1/notifications/${id}/redeliver`);
+      await partner.settled(id, state);
+    };
+    await again(204, "accepted");
+    await shows(page, ["moved-2"]);
+    await again(500, "parked");
+    await shows(page, ["moved-2", "moved-1"]);
+    partner.server.answersAlways(204);
+  });
+
   test("that wait show their retry schedule, from what was tried to the parking", async () => {
     const patient = await service.register({ name: "Patient", retry: [1, 3_600, 7_200] });
     patient.server.answersAlways(503);

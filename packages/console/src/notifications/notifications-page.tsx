@@ -56,11 +56,11 @@ function Found({ search, follows, onProblems }: Shown) {
     true,
   );
   const { items = [], next: reach = null } = pages.data ?? {};
-  const newer = useNewer(search, items, pages.isSuccess, follows);
+  const { newer, staleAt } = useNewer(search, items, pages.isSuccess, follows);
   const { refetch } = pages;
   useEffect(() => {
-    if (follows && newer > 0) void refetch();
-  }, [follows, newer, refetch]);
+    if (follows && staleAt > 0) void refetch();
+  }, [follows, staleAt, refetch]);
   const problems = fieldProblems(pages.error);
   useEffect(() => onProblems(problems), [problems, onProblems]);
   if (pages.isPending) return <Loading />;
@@ -102,11 +102,14 @@ function Found({ search, follows, onProblems }: Shown) {
   );
 }
 
-/** The number of newer ones, which wait behind a button so that the list does not jump. */
-function useNewer(search: Search, items: readonly ListedNotification[], isReady: boolean, follows: boolean): number {
+/**
+ * The number of newer ones, which wait behind a button so that the list does not jump; and when the newest were last
+ * not as shown, 0 if they are: one may have left the filter's state, or come to be in it long after it was made.
+ */
+function useNewer(search: Search, items: readonly ListedNotification[], isReady: boolean, follows: boolean) {
   const notificationApi = useNotificationApi();
   const newest = items[0]?.id;
-  const { data } = useQuery({
+  const { data, dataUpdatedAt } = useQuery({
     queryKey: ["notifications-newer", search, newest],
     queryFn: ({ signal }) => notificationApi.search({ ...search, limit: pageRows }, signal),
     enabled: isReady && search.q === undefined && search.to === undefined,
@@ -115,7 +118,13 @@ function useNewer(search: Search, items: readonly ListedNotification[], isReady:
     initialData: { items: [...items].slice(0, pageRows), next: null },
     initialDataUpdatedAt: Date.now(),
   });
-  return data.items.filter(({ id }) => newest === undefined || id > newest).length;
+  const newer = data.items.filter(({ id }) => newest === undefined || id > newest).length;
+  const shown = items.slice(0, pageRows).filter(({ id }) => data.next === null || id >= data.next);
+  return { newer, staleAt: statesOf(data.items) === statesOf(shown) ? 0 : dataUpdatedAt };
+}
+
+function statesOf(items: readonly ListedNotification[]): string {
+  return items.map(({ id, state }) => `${id} ${state}`).join();
 }
 
 function NothingFound({ search, reach }: { readonly search: Search; readonly reach: string | null }) {
