@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { dumpRows } from "./support/rows.ts";
@@ -27,6 +28,12 @@ test("no answer, no log line and no row shows a key, a card's token or a full ca
       reportedSale(partner.id, { command: number, externalId: "y" }),
     ];
     show(await service.operator("POST", "/operator/v1/completions", { completions }));
+    // The audit has what an action asked for before it is refused.
+    const callBackUrl = `${partner.server.url}?card=${encodeURIComponent(number)}`;
+    show(await partner.call("PUT", "/v1/callback-url", { json: { callBackUrl } }));
+    show(await partner.call("POST", `/v1/notifications/${encodeURIComponent(number)}/redeliver`));
+    const retry = `/operator/v1/reversals/${randomUUID()}/retry`;
+    show(await service.operator("POST", retry, { reason: `card ${number} twice` }));
     const body = `{"command": "SALE", "billId": "${number}`;
     show(await partner.call("POST", "/v1/commands", { body, headers: { "content-type": "application/json" } }));
     const twice = `{"${number}": "${number}", "${number}": ""}`;

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { maskCardNumbers } from "../guards/card-number.ts";
 import { type PartnerId, readId } from "../ids.ts";
 import type { AuditEntry } from "../operators/audit.ts";
 import type { HttpDependencies } from "./dependencies.ts";
@@ -143,14 +144,20 @@ function ofPartner(
 /** Empty for a route that makes an object: its transaction names it. */
 function subjectOf({ params }: FastifyRequest): string {
   const { id, tid, keyId, linkId, name, day } = params as Params;
-  return [id, tid, keyId, linkId, name, day].filter((part) => part !== undefined).join("/");
+  return withoutCards([id, tid, keyId, linkId, name, day].filter((part) => part !== undefined).join("/"));
 }
 
 function askedFor({ body }: FastifyRequest): string {
-  return body === undefined || body === null ? "" : cut(body);
+  if (body === undefined || body === null) return "";
+  return cut(body, (_, value) => (typeof value === "string" ? withoutCards(value) : value));
 }
 
-function cut(value: unknown): string {
-  const text = JSON.stringify(value);
+/** An intent is recorded before what the caller wrote is judged, and an entry stays for years. */
+function withoutCards(text: string): string {
+  return maskCardNumbers(Buffer.from(text)).toString();
+}
+
+function cut(value: unknown, replacer?: (name: string, value: unknown) => unknown): string {
+  const text = JSON.stringify(value, replacer);
   return text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
 }
