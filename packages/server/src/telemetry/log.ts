@@ -44,7 +44,7 @@ const secretNames = new Set([
 ]);
 
 /** The shapes of secrets inside a text, such as another library's error message. */
-const secretShapes = /whsec_[\w+/=-]{16,}|\bpb_[\w-]{16,}|(?<=\bBearer )[^\s"\\]+/g;
+const secretShapes = /whsec_[\w+/=-]{16,}|\bpb[ov]?_[\w-]{16,}|(?<=\bBearer )[^\s"\\]+/g;
 /**
  * The password in a URL, if an @ ends it. It also consumes text without an @: a pattern that requires it would read the
  * rest of the line again at each `://`, measured 25 s for 100 kB of them.
