@@ -101,7 +101,7 @@ export function simulatedOperators(context: SimulationContext) {
     }
   }
 
-  /** One that waits keeps its round and its step. */
+  /** One that waits keeps its round and its step; and its queue, if an instance of an older version is asked. */
   function sendNow(one: SimulatedNotification, toRegistered: boolean): void {
     const dueAtUs = Math.min(one.dueAtUs, database.nowUs());
     tables.change(one, { dueAtUs, isAsked: one.attemptsMade > 0, toRegistered: one.toRegistered || toRegistered });

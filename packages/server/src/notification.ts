@@ -41,7 +41,7 @@ export function callbackUrlOf({ toRegistered, callBackUrl, command }: Addressed,
  * The queue of a notification: that of its URL if it is registered, otherwise the origin of the command's own URL. The
  * queue of a registered URL is empty for callBackUrl, otherwise the first command that has the URL: so all that goes
  * there leaves in its order, and the name survives a change of the URL, which applies to everything that is queued.
- * Without any URL it waits with those of callBackUrl. An instance may hold older URLs: the worker moves what is in the
+ * Without any URL it waits with those of callBackUrl. An instance may hold older URLs: the worker finds what is in the
  * wrong queue.
  */
 export function queueOf(

@@ -97,6 +97,27 @@ describe("a redelivery", () => {
     expect(await pendingNow()).toMatchObject([{ id, to_registered: true, queue: "" }]);
   });
 
+  test("to the registered URL takes a pending one out of the queue of its own, whose endpoint accepts nothing", async () => {
+    const own = { callBackUrl: "https://own.example/ipn", state: "pending" } as const;
+    const ids = [await insertNotification(bench.pool, partner.id, own)];
+    ids.push(await insertNotification(bench.pool, partner.id, { ...own, command: "VOID" }));
+    await bench.pool.query("UPDATE pending SET queue = 'https://own.example', attempts_made = 1");
+    await bench.pool.query("UPDATE partners SET registered_routes = $1", [{ VOID: { queue: "VOID", origin: "" } }]);
+    await bench.pool.query(
+      `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, failures, probes, probe_at, epoch, control_no)
+       VALUES ($1, gen_random_uuid(), 'origin', $2, $2, 'open', 5, 3, now() + interval '5 minutes', 1, 0)`,
+      [partner.id, "https://own.example"],
+    );
+    await bench.notifications.redeliverMany({ ids }, { to: "original" });
+    expect(await pendingNow()).toMatchObject([{ queue: "https://own.example" }, { queue: "https://own.example" }]);
+    await bench.notifications.redeliverMany({ ids }, { to: "registered" });
+    expect(await pendingNow()).toMatchObject([
+      { id: ids[0], to_registered: true, queue: "" },
+      { id: ids[1], to_registered: true, queue: "VOID" },
+    ]);
+    expect((await bench.notifications.find(String(ids[0])))?.waiting).toMatchObject({ because: "turn" });
+  });
+
   test.each(["https://Own.example:443/ipn", "https://bún.example?chả", "https://0x7f.1/ipn", "http://own.example:80"])(
     "to %s waits in the queue of that URL, as it did before",
     async (callBackUrl) => {

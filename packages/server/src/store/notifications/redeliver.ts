@@ -73,11 +73,17 @@ interface Removed {
   readonly registered_queue: string;
 }
 
-// A first attempt counts as a step of the schedule, although a person asked for it.
+const registeredQueues = planned<{ id: NotificationId; queue: string }>(`
+  SELECT n.id, coalesce((
+    SELECT a.registered_routes -> n.command ->> 'queue' FROM partners a WHERE a.id = $1), '') AS queue
+  FROM notifications n WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4`);
+
+// A first attempt counts as a step of the schedule, although a person asked for it. One that goes to the registered URL
+// leaves the queue of its own, which is not read while that accepts nothing.
 const sendNow = planned(`
   UPDATE pending p SET due_at = least(p.due_at, now()), is_asked = p.attempts_made > 0,
-    to_registered = p.to_registered OR $3
-  WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])`);
+    to_registered = p.to_registered OR $2, queue = coalesce(i.queue, p.queue)
+  FROM unnest($3::uuid[], $4::text[]) AS i (id, queue) WHERE p.partner_id = $1 AND p.id = i.id`);
 
 /** A tripped circuit is probed now. Its owner reads what a person changed: the number says that. */
 const probeNow = planned(`
@@ -184,7 +190,10 @@ async function redeliverIn(
   }
   const again = new Set(begun.map((row) => row.id));
   const waiting = due.map((row) => row.id).filter((id) => !again.has(id));
-  if (waiting.length > 0) await sendNow.run(client, [partnerId, waiting, toRegistered]);
+  const moved = toRegistered ? await registeredQueues.rows(client, [partnerId, waiting, ...bounds]) : [];
+  const queueOfId = new Map(moved.map(({ id, queue }) => [id, queue]));
+  const queues = waiting.map((id) => queueOfId.get(id) ?? null);
+  if (waiting.length > 0) await sendNow.run(client, [partnerId, toRegistered, waiting, queues]);
   // Last, so that endpoints are not locked while waiting for anything else.
   if (due.length > 0) await probeNow.run(client, [partnerId]);
   return new Map(due.map(({ id, held }) => [id, held]));
