@@ -12,8 +12,9 @@ beforeEach(() => bench.pool.query("TRUNCATE notifications, pending, parked, atte
 afterAll(() => bench.close());
 
 async function partner(state: "active" | "paused" = "active"): Promise<PartnerId> {
-  const { id } = await registerPartner(bench.pool);
-  await bench.pool.query("UPDATE partners SET state = $2 WHERE id = $1", [id, state]);
+  const { id } = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
+  const changed = "UPDATE partners SET state = $2, registered_origin = 'https://partner.example' WHERE id = $1";
+  await bench.pool.query(changed, [id, state]);
   return id;
 }
 
@@ -50,11 +51,19 @@ async function attempted(partnerId: PartnerId, id: NotificationId, startedAt: nu
   );
 }
 
-const endpoint = (partnerId: PartnerId, state: "closed" | "open" | "gone", openedAt: number) =>
+/** Of the registered URL, or of its host; or of a host that only a command named. */
+const endpoint = (
+  partnerId: PartnerId,
+  state: "closed" | "open" | "gone",
+  openedAt: number,
+  target = "https://partner.example",
+) =>
   bench.pool.query(
     `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, opened_at)
-     VALUES ($1, $2, 'origin', 'https://partner.example', $2::uuid::text, $3, $4)`,
-    [partnerId, newId(), state, at(openedAt)],
+     SELECT a.id, $2, 'origin', $3, CASE WHEN $4 = 'gone'
+       THEN $3 || ' ' || encode(sha256(convert_to(a.settings ->> 'callBackUrl', 'UTF8')), 'hex') ELSE $3 END, $4, $5
+     FROM partners a WHERE a.id = $1`,
+    [partnerId, newId(), target, state, at(openedAt)],
   );
 
 const untried = { dueMs: null, sinceMs: null, openedMs: null };
@@ -68,7 +77,7 @@ test("a partner is in trouble by its oldest that failed, and the one whose sched
   await attempted(failing, failed, -14, { reason: "status", round: 1 });
   const newer = await waiting(failing, { startedAt: -40, dueAt: 5, attemptsMade: 1 });
   await attempted(failing, newer, -30, { reason: "timeout" });
-  await endpoint(failing, "closed", -90);
+  await endpoint(failing, "closed", -90, "https://once.example");
   await endpoint(failing, "open", -11);
   await endpoint(failing, "gone", -12);
   const ofFailing = {
@@ -96,6 +105,9 @@ test("a partner is in trouble by its oldest that failed, and the one whose sched
   const healthy = await partner();
   await waiting(healthy, { startedAt: -80 });
   await endpoint(healthy, "closed", -90);
+  // Nothing waits for these, so nothing probes them: a host that one command named, and a URL that was registered before.
+  await endpoint(healthy, "open", -90, "https://once.example");
+  await endpoint(healthy, "gone", -90, "https://before.example");
   await endpoint(await partner(), "open", -90);
   await partner("paused");
 

@@ -2,13 +2,15 @@ import type { PartnerId } from "../../ids.ts";
 import type { StoredParked, StoredTrouble } from "../../notifications/trouble.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
+import { itsEndpoint } from "../notifications/status.ts";
 import { oldestOfEach } from "./pending-status.ts";
 
 /** The oldest pending ones of a partner that are read: no query grows with its backlog. */
 const readMax = 1_000;
 
 // Few pending rows of a healthy partner have failed, and none of them for long: they are under way. A partner that is
-// not active, or whose endpoint accepts nothing, may have rows that were never tried.
+// not active, or whose endpoint accepts nothing, may have rows that were never tried. A circuit for which nothing waits
+// stays tripped, because nothing probes it.
 const troubled = (partners: string, sources: string) => `
   WITH RECURSIVE ${partners}
   SELECT o.partner_id AS "partnerId", coalesce(seen.failed_id, seen.first_id) AS id, seen.waiting,
@@ -20,17 +22,20 @@ const troubled = (partners: string, sources: string) => `
   CROSS JOIN LATERAL (
     SELECT count(*)::integer AS waiting, (array_agg(r.id ORDER BY r.id))[1] AS first_id,
       (array_agg(r.id ORDER BY r.id) FILTER (WHERE r.attempts_made > 0))[1] AS failed_id,
-      min(r.due_at) FILTER (WHERE r.attempts_made > 0) AS due_at, min(r.schedule_start) AS schedule_start
+      min(r.due_at) FILTER (WHERE r.attempts_made > 0) AS due_at, min(r.schedule_start) AS schedule_start,
+      array_agg(DISTINCT r.queue) AS queues
     FROM (
-      SELECT p.id, p.attempts_made, p.due_at, p.schedule_start FROM pending p
+      SELECT p.id, p.attempts_made, p.due_at, p.schedule_start, p.queue FROM pending p
       WHERE p.partner_id = o.partner_id ORDER BY p.id LIMIT ${readMax}) AS r) AS seen
   LEFT JOIN LATERAL (
     SELECT min(a.started_at) AS since
     FROM pending p JOIN attempts a ON a.partner_id = p.partner_id AND a.id = p.id AND a.round = p.round
     WHERE p.partner_id = o.partner_id AND p.id = seen.failed_id) AS tried ON true
   LEFT JOIN LATERAL (
-    SELECT min(e.opened_at) AS opened_at, count(*) > 0 AS is_tripped FROM endpoints e
-    WHERE e.partner_id = o.partner_id AND e.state <> 'closed') AS e ON true
+    SELECT min(e.opened_at) AS opened_at, count(e.id) > 0 AS is_tripped
+    FROM (SELECT o.partner_id, q.queue FROM unnest(seen.queues) AS q (queue)) AS p
+    JOIN LATERAL (SELECT a.* FROM partners a WHERE a.id = p.partner_id LIMIT 1) AS a ON true
+    ${itsEndpoint}) AS e ON true
   WHERE seen.waiting > 0 AND (seen.failed_id IS NOT NULL OR e.is_tripped
     OR EXISTS (SELECT FROM partners a WHERE a.id = o.partner_id AND a.state <> 'active'))
   ORDER BY seen.schedule_start LIMIT $1`;
