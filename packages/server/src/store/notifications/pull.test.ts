@@ -143,8 +143,8 @@ describe("the pull of notifications", () => {
     const good = await insertNotification(bench.pool, partner.id);
     await bench.pool.query("UPDATE notifications SET content_mac = '\\x00' WHERE id = $1", [changed]);
     const page = await pull(undefined, 1);
-    expect(page.items).toEqual([]);
-    expect((await pull(page.next, 1)).items.map(({ id }) => id)).toEqual([good]);
+    expect(page.items.map(({ id }) => id)).toEqual([good]);
+    expect((await pull(page.next, 1)).items).toEqual([]);
   });
 
   test("seals each as it would be sent now, and says where it stands", async () => {
