@@ -138,7 +138,9 @@ describe("the notifications", () => {
     await shows(page, ["moved-2"]);
     await again(500, "parked");
     await shows(page, ["moved-2", "moved-1"]);
-    partner.server.answersAlways(204);
+    // A partner that has accepted nothing since is in trouble.
+    await again(204, "accepted");
+    await shows(page, ["moved-2"]);
   });
 
   test("that wait show their retry schedule, from what was tried to the parking", async () => {
