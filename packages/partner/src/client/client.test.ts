@@ -87,7 +87,8 @@ describe("a call", () => {
 
   it("fails with the problem that the service answered", async () => {
     const errors = [{ field: "amount", code: "invalid_amount", message: "no" }];
-    answers = [json(400, { code: "invalid_request", detail: "D", remedy: "R", errors }, {})];
+    const type = "urn:paybell:error:invalid_request";
+    answers = [json(400, { type, code: "invalid_request", detail: "D", remedy: "R", errors }, {})];
     const error = await failure(paybell().runCommand(sale));
     expect(error).toBeInstanceOf(ApiError);
     expect(error).toMatchObject({ code: "invalid_request", status: 400, remedy: "R", problem: { errors } });
@@ -99,6 +100,7 @@ describe("a call", () => {
     ["HTML", (response) => response.writeHead(404, { "content-type": "text/html" }).end("<html>")],
     ["a redirect", (response) => response.writeHead(302, { location: "https://elsewhere.example" }).end()],
     ["JSON of somebody else's", json(404, { message: "no" })],
+    ["a problem of somebody else's", json(403, { type: "about:blank", code: "forbidden", detail: "no" })],
     ["200 without JSON", (response) => response.end("ok")],
   ])("fails clearly for %s", async (_, answer) => {
     answers = [answer];
@@ -189,7 +191,7 @@ describe("a repetition", () => {
   it.each([429, 502, 503, 504])(
     "after a proxy's %i is of calls that may run twice, and of no other",
     async (status) => {
-      const proxy = json(status, { message: "upstream failed" }, { "retry-after": "0" });
+      const proxy = json(status, { code: "upstream_failed", message: "no" }, { "retry-after": "0" });
       answers = [proxy];
       expect(await failure(paybell().addOwnApiKey({ name: "n", scopes: ["read"] }))).toMatchObject({
         code: "not_paybell",

@@ -189,7 +189,8 @@ function readAnswer({ ok, status, headers }: Response, text: string): unknown {
   if (ok && body !== undefined) return body;
   const retryAfterMs = readRetryAfter(headers.get("retry-after"));
   const problem = Object(body) as Partial<Problem>;
-  if (typeof problem.code === "string") {
+  // Gateways have codes too, and theirs do not say that nothing was accepted.
+  if (problem.type === `urn:paybell:error:${problem.code}`) {
     const { code, detail, remedy = "" } = problem as Problem & { code: ApiError["code"] };
     throw new ApiError(code, `${code}: ${detail}`, remedy, { status, problem: problem as Problem, retryAfterMs });
   }
