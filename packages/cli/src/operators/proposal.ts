@@ -43,7 +43,7 @@ function confirmCommand(context: CommandContext): AnyCommand {
     const api = settings.operator();
     const proposal = (await readProposals(api)).find((one) => one.id === id.toLowerCase());
     if (proposal === undefined) {
-      throw new Failure("there is no such proposal, or it has expired.", {
+      throw new Failure("there is no such proposal: it was confirmed or withdrawn, or has expired.", {
         code: "not_found",
         remedy: "`paybell proposal list` lists them.",
       });

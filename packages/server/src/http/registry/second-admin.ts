@@ -105,7 +105,7 @@ export function requirePerson({ tokenId }: Actor): void {
 }
 
 export function noSuchProposal(): ServiceError {
-  return new ServiceError("not_found", "There is no such proposal, or it has expired.");
+  return new ServiceError("not_found", "There is no such proposal: it was confirmed or withdrawn, or has expired.");
 }
 
 /** Null if the route has no partner. */
