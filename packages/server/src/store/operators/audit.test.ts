@@ -101,7 +101,16 @@ test("entries whose time is over are dropped, and the chain goes on from the las
     await expect(service.query("SELECT drop_audit_before($1, 10)", [Date.now()])).rejects.toThrow("for 90 days");
     await expect(service.query("UPDATE audit_start SET seq = 100")).rejects.toMatchObject({ code: "42501" });
   });
-  expect(await dropOldAudit(audit, { nowMs: () => laterMs + 500 }, 1_000)).toBe(20);
+  // While it is verified: neither the dropped entries nor what follows them is taken for a gap.
+  let dropped: number | undefined;
+  const meanwhile: typeof audit.following = async (seq, limit) => {
+    dropped ??= await dropOldAudit(audit, { nowMs: () => laterMs + 500 }, 1_000);
+    return await audit.following(seq, limit);
+  };
+  const start = () => audit.start();
+  const sealedFrom = () => audit.sealedFrom();
+  expect(await verifyAudit({ following: meanwhile, start, sealedFrom })).not.toHaveProperty("brokenAt");
+  expect(dropped).toBe(20);
   const [latest] = await audit.search({ limit: 1 });
   expect(latest).toMatchObject({ seq: 23, actor: "paybell", action: "dropOldAudit" });
   expect(JSON.parse(latest?.after ?? "")).toMatchObject({ entries: 20 });
