@@ -88,6 +88,7 @@ test.each([
   ["without the archive", "2026-01-31T08:00:00Z", undefined, "is restored from the archive"],
   ["before the backup's end", "2026-01-31T07:04:59Z", "wal", "This backup ended at 2026-01-31T07:05:00.000Z"],
   ["at the backup's end", "2026-01-31T07:05:00Z", "wal", undefined],
+  ["after the archive's end", "2126-01-31T07:05:00Z", "wal", "before 2126-01-31T07:05:00Z: PostgreSQL would not start"],
 ])("of a time %s: %s", async (_, to, wal, words) => {
   const { given, into } = await backedUp();
   const walFolder = wal === undefined ? undefined : temporaryFolder();

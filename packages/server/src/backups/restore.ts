@@ -39,7 +39,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoredDa
   const into = resolve(options.into);
   const walFolder = options.walFolder === undefined ? undefined : resolve(options.walFolder);
   const { manifest, archive } = await verifyBackup(backup, walFolder, env, signal);
-  requireReachable(manifest, to, walFolder);
+  requireReachable(manifest, to, archive);
   const owner = await ownerOf(into);
   const name = new Date(nowMs).toISOString();
   await mkdir(into, { recursive: true, mode: 0o700 });
@@ -58,13 +58,28 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoredDa
   return { name, into, manifest, archive };
 }
 
-function requireReachable({ endedAt }: BackupManifest, to: string | undefined, walFolder: string | undefined): void {
+/** The archive may be on another machine, whose clock is behind. */
+const clocksApartMs = 60_000;
+
+function requireReachable(
+  { endedAt }: BackupManifest,
+  to: string | undefined,
+  archive: ArchiveState | undefined,
+): void {
   if (to === undefined) return;
-  if (walFolder === undefined) {
+  if (archive === undefined) {
     throw new BackupError("A time is restored from the archive of the server's log.", "Name its folder with --wal.");
   }
   if (Date.parse(to) < Date.parse(endedAt)) {
     throw new BackupError(`This backup ended at ${endedAt}, after ${to}.`, "Restore an earlier backup to that time.");
+  }
+  // On a later timeline the log may go on for longer.
+  const { lastAtMs, laterTimelines } = archive;
+  if (laterTimelines.length === 0 && Date.parse(to) > lastAtMs + clocksApartMs) {
+    throw new BackupError(
+      `The archive was last written at ${new Date(lastAtMs).toISOString()}, before ${to}: PostgreSQL would not start.`,
+      "Name a time before that (Z is UTC), or leave --to out to restore all of the archive.",
+    );
   }
 }
 
