@@ -367,6 +367,21 @@ test.each([
   expect(waits.slice(0, 2)).toEqual([waited, waited]);
 });
 
+test("top goes on through a restart of the service, unless it never began", async () => {
+  let asked = 0;
+  let running: ReturnType<typeof line.start> | undefined;
+  const answer: typeof fetch = async () => {
+    asked += 1;
+    if (asked === 3) running?.interrupt();
+    return asked === 2 ? Response.json({}, { status: 502 }) : Response.json(overview);
+  };
+  running = line.start(["top"], { fetch: answer, isTerminal: true });
+  const { code, stderr } = await running.ended;
+  expect([code, asked, stderr]).toEqual([0, 3, expect.stringContaining("answered 502")]);
+  const away: typeof fetch = async () => Response.json({}, { status: 502 });
+  expect((await line.run(["top"], { fetch: away, isTerminal: true })).code).toBe(3);
+});
+
 test("TAB completes names, or the id if a shell would read more than letters, or several have the name", async () => {
   const hostile = "$(touch x)\n`touch y`";
   const named = (partnerId: string, name: string) => ({ id: partnerId, settings: { name } });

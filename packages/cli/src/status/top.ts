@@ -5,7 +5,7 @@ import { calls } from "../client/connection.ts";
 import type { Overview } from "../client/operator-api.ts";
 import { type AnyCommand, command } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
-import { exitCodes } from "../shell/failure.ts";
+import { exitCodes, Failure, failureText, passes } from "../shell/failure.ts";
 import { wholeNumber } from "../shell/options.ts";
 import { columns, printable, type Style, styleFor } from "../shell/output.ts";
 
@@ -35,16 +35,19 @@ export function topCommand(context: CommandContext): AnyCommand {
         return { value, lines: overviewLines(value, { style, width: stdout.columns ?? 80, nowMs: context.nowMs() }) };
       };
       if (options.once === true || options.json === true || stdout.isTTY !== true) return draw();
-      try {
-        for (;;) {
+      for (let isDrawn = false; ; ) {
+        try {
           const { lines } = await draw();
           stdout.write(`${redraw}${lines.join("\n")}\n`);
-          await sleep(options.interval * 1_000, undefined, { signal });
+          isDrawn = true;
+        } catch (error) {
+          // A restart of the service is not the end, and Ctrl-C is.
+          const isPassing = isDrawn && error instanceof Failure && passes(error);
+          if (!signal.aborted && !isPassing) throw error;
+          if (!signal.aborted) context.stderr.write(`${failureText(error as Failure)}\n`);
         }
-      } catch (error) {
-        // Ctrl-C is how it ends.
-        if (!signal.aborted) throw error;
-        return exitCodes.ok;
+        await sleep(options.interval * 1_000, undefined, { signal }).catch(() => undefined);
+        if (signal.aborted) return exitCodes.ok;
       }
     },
     "finishes",
