@@ -49,6 +49,18 @@ describe("a listener", () => {
     const from = (address: string) => service.call("GET", "/readyz", { headers: { "x-forwarded-for": address } });
     expect((await from("192.0.2.7")).status).toBe(200);
     expect((await from("192.0.2.7, 192.0.2.8")).status).toBe(403);
+    // Some proxies append the caller's port.
+    for (const named of [
+      "192.0.2.7:51234",
+      "198.51.100.1:80, 192.0.2.7:1",
+      "192.0.2.7, 127.0.0.1:9",
+      "[::ffff:192.0.2.7]:4",
+    ]) {
+      expect((await from(named)).status, named).toBe(200);
+    }
+    for (const named of ["192.0.2.7:51234, 192.0.2.8:1", "192.0.2.7:x", "[192.0.2.7", "::ffff:192.0.2.7:5"]) {
+      expect((await from(named)).status, named).toBe(403);
+    }
   });
 
   test("of operators answers programs of the proxy's own machine, which no proxy names", async () => {

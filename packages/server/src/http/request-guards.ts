@@ -29,10 +29,15 @@ export function callerAddress(trustedProxies: readonly string[]): CallerAddress 
     if (peer === undefined || trustedProxies.length === 0 || !trusted.contains(peer)) return peer;
     const header = headers["x-forwarded-for"];
     if (header === undefined) return thisMachine.contains(peer) ? peer : undefined;
-    const hops = (Array.isArray(header) ? header.join(",") : header).split(",").map((hop) => hop.trim());
+    const hops = (Array.isArray(header) ? header.join(",") : header).split(",").map((hop) => withoutPort(hop.trim()));
     const caller = hops.findLast((hop) => !trusted.contains(hop)) ?? hops[0];
     return caller !== undefined && isIP(caller) !== 0 ? caller : undefined;
   };
+}
+
+/** Some proxies, such as Azure's, append the caller's port: 192.0.2.7:51234, [2001:db8::7]:51234. */
+function withoutPort(hop: string): string {
+  return hop.replace(/^(?:\[([\da-f:.]+)\]|([\d.]+)):\d{1,5}$/i, "$1$2");
 }
 
 const thisMachine = new AddressBlocks(["127.0.0.0/8", "::1"]);
