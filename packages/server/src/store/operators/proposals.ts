@@ -83,13 +83,18 @@ export function postgresProposals(pool: Pool, { keys, entryText }: ProposalsPart
     add: ({ id, action, partnerId, input, proposer }, expiresInMinutes) =>
       inTransaction(pool, async (client) => {
         await client.query("DELETE FROM proposals WHERE expires_at < now()");
-        const { rows } = await client.query<Omit<ProposalRow, "mac">>(
+        await client.query(
           `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}, ${covered}`,
+           VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute')`,
           [
             ...[id, action, partnerId, JSON.stringify(input)],
             ...[proposer.name, proposer.tokenId, proposer.subject, expiresInMinutes],
           ],
+        );
+        // Citus makes no JSON in RETURNING.
+        const { rows } = await client.query<Omit<ProposalRow, "mac">>(
+          `SELECT ${shown}, ${covered} FROM proposals WHERE id = $1`,
+          [id],
         );
         const { covered: text, ...proposal } = rows[0] as Omit<ProposalRow, "mac">;
         const mac = keys.mac(proposalText({ covered: text }));
