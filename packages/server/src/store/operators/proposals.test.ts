@@ -1,8 +1,9 @@
+import { createSecretKey, randomBytes } from "node:crypto";
 import type { QueryResult } from "pg";
 import { expect, test, vi } from "vitest";
 import { openOwnDatabase } from "../../../../../test/support/connections.ts";
 import { newId, type ProposalId } from "../../ids.ts";
-import { firstHash } from "../../operators/audit.ts";
+import { AuditKeys, firstHash } from "../../operators/audit.ts";
 import { PostgresAudit } from "./audit.ts";
 import { postgresProposals } from "./proposals.ts";
 
@@ -55,6 +56,20 @@ test("the rule stays in force if somebody lowers it in the database", async () =
   await expect(pool.query("DELETE FROM two_admin_rule")).rejects.toMatchObject({ code: "42501" });
   await change(0);
   expect(await proposals.rule()).toBe(0);
+});
+
+test("a proposal under a key of before a rotation is nobody's: the key may have been seen", async () => {
+  const { pool } = await openOwnDatabase({ as: "service" });
+  const [key, id] = [createSecretKey(randomBytes(32)), newId<"proposal">()];
+  const first = { key, usedFromMs: 0 };
+  let nowMs = 1;
+  const keys = new AuditKeys([first], key, () => nowMs);
+  const proposals = postgresProposals(pool, { ...parts, keys });
+  await proposals.add(proposal(id), 60);
+  keys.learn([first, { key: createSecretKey(randomBytes(32)), usedFromMs: 2 }]);
+  expect(await proposals.find(id)).toMatchObject(proposal(id));
+  nowMs = 2;
+  expect([await proposals.find(id), await proposals.list()]).toEqual([undefined, []]);
 });
 
 test("a proposal is taken once, and not after its time", async () => {

@@ -53,9 +53,10 @@ export function postgresProposals(pool: Pool, { keys, entryText }: ProposalsPart
     return ours === undefined && last !== undefined ? await lastAudited(last.seq) : (ours?.minutes ?? 0);
   }
 
+  /** By the key that is used now: one that was replaced may have been seen. */
   function ours(rows: readonly ProposalRow[]): Proposal[] {
     return rows
-      .filter((row) => row.mac !== null && keys.isRight(row.mac, proposalText(row)))
+      .filter((row) => row.mac !== null && keys.isRight(row.mac, proposalText(row), keys.mac("")))
       .map(({ covered: _, mac: __, ...proposal }) => proposal);
   }
 
