@@ -167,6 +167,13 @@ export class Journal {
     return this.#entries.slice(from, to).reduce((sum, { repeats }) => sum + repeats, 0);
   }
 
+  /** Their notifications, as far as the receivers know their ids. */
+  repeated(from: number, to: number): readonly string[] {
+    return this.#entries
+      .slice(from, to)
+      .flatMap(({ repeats, notificationId }) => (repeats > 0 && notificationId !== undefined ? [notificationId] : []));
+  }
+
   /** Commands from `from` to less than `to` that the service itself declined, with their codes. */
   declined(from: number, to: number): readonly (readonly [no: number, code: string])[] {
     return this.#entries

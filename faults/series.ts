@@ -49,6 +49,7 @@ export async function runSeries(
     rounds.push(round);
     note(lineOf(round, stage));
     if (journal.owed(round.from, round.to) > 0) await explain(stage, note);
+    if (journal.repeats(round.from, round.to) > round.duplicatesMax) await explainRepeats(stage, round, note);
     if (round.slowdown !== undefined) note(`  ${slowdownText(round.fault, round.slowdown)}`);
     for (const line of caller.takeTroubles()) note(`  answered ${line}`);
     deaths.push(...(await revive(stage, fault)));
@@ -108,6 +109,15 @@ async function explain({ journal, caller, operatorToken }: Deployment, note: (li
     const { body } = await caller.call("GET", path, operatorToken);
     note(`  ${merchantTransIdOf(no)}: ${JSON.stringify(body)}`);
   }
+}
+
+/** Prints the attempts and events of notifications that came more than once, and the logs of that time. */
+async function explainRepeats(stage: Deployment, { from, to }: Round, note: (line: string) => void): Promise<void> {
+  for (const id of stage.journal.repeated(from, to).slice(0, 5)) {
+    const { body } = await stage.caller.call("GET", `/operator/v1/notifications/${id}`, stage.operatorToken);
+    note(`  came again: ${JSON.stringify(body)}`);
+  }
+  noteLogs(stage, note);
 }
 
 function noteLogs(stage: Deployment, note: (line: string) => void): void {
