@@ -18,7 +18,7 @@ interface Endpoint {
 const failuresToOpen = 5;
 
 const database = await createDatabase();
-const how = { database, masterKey: randomBytes(32), env: { PAYBELL_ATTEMPT_TIMEOUT_MS: "10000" } };
+const how = { database, masterKey: randomBytes(32), env: { PAYBELL_ATTEMPT_TIMEOUT_MS: "600000" } };
 const service = await startTestService(how);
 const other = await startTestService(how);
 await shareShards(database.url);
