@@ -29,6 +29,8 @@ const graceMs = 10_000;
 const quietPollMs = 100;
 /** While an acquirer answers no Reversals, every settlement waits: their looks must not become the database's load. */
 const quietPollMsMax = 2_000;
+/** A timer of Node ends up to a millisecond early, and the row is due by the clock of the database. */
+const timerMarginMs = 5;
 const entriesAtOnce = 100;
 const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
 /** From this try on the operator should know of an unanswered settlement. */
@@ -136,7 +138,7 @@ export class Settler extends DueWork<DueSettlement> {
     if (sending !== undefined) return sending;
     const waitMs = Math.min(quietPollMs * due.tries, quietPollMsMax);
     await this.#parts.settlements.postpone(due, waitMs);
-    setTimeout(() => this.wake(), waitMs).unref();
+    setTimeout(() => this.wake(), waitMs + timerMarginMs).unref();
     return undefined;
   }
 
