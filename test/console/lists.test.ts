@@ -100,6 +100,15 @@ describe("the notifications", () => {
     expect(await page.getByRole("button", { name: /new$/ }).count()).toBe(0);
   });
 
+  test("show how long ago they came, also while the page stays open", async () => {
+    const page = await browser.open("/notifications?contains=small");
+    await shows(page, ["small"]);
+    const age = page.getByRole("row", { name: /small/ }).locator("time").first();
+    await expect.poll(() => age.innerText()).toMatch(/ ago$/);
+    const first = await age.innerText();
+    await expect.poll(() => age.innerText()).not.toBe(first);
+  });
+
   test("that are selected are sent together, and none beside them", async () => {
     partner.server.answersAlways(500);
     for (const order of ["chosen-1", "chosen-2", "chosen-3"]) await put(order, {}, "parked");

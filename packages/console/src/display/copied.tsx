@@ -31,10 +31,7 @@ export function Identifier({
               size={18}
               variant="subtle"
               color={copied ? "green" : "gray"}
-              onClick={(event) => {
-                event.stopPropagation();
-                copy();
-              }}
+              onClick={copy}
               aria-label={`Copy ${id}`}
             >
               {copied ? <IconCheck size={12} /> : <IconCopy size={12} />}
