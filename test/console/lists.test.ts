@@ -101,7 +101,10 @@ describe("the notifications", () => {
   });
 
   test("show how long ago they came, also while the page stays open", async () => {
-    const page = await browser.open("/notifications?contains=small");
+    const page = await browser.open("/notifications");
+    await shows(page, ["parked", "declined", "small"]);
+    // Ages that are no longer shown do not stop the others.
+    await browser.show(page, "/notifications?contains=small");
     await shows(page, ["small"]);
     const age = page.getByRole("row", { name: /small/ }).locator("time").first();
     await expect.poll(() => age.innerText()).toMatch(/ ago$/);
