@@ -193,6 +193,8 @@ describe("a Void that is reported before its original", () => {
   test("is sent immediately if the report names what it voids", async () => {
     const partner = await service.register();
     await report(voidOf(partner, "a PreAuth", { originalCommand: "PREAUTH" }));
+    // They are of two chains, and nothing else orders them.
+    await partner.server.next(1);
     await report(voidOf(partner, "a Sale", { originalCommand: "SALE" }));
     const deliveries = await partner.server.next(2);
     expect(deliveries.map((delivery) => ipnOf(delivery)?.["transaction_type"])).toEqual(["CANCEL", "VOID"]);
