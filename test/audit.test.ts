@@ -118,8 +118,9 @@ test("no action happens without its entry: with the audit locked, each is refuse
   }
   expect(await rows()).toEqual(before);
   await release();
-  const alerts = await service.operator("GET", "/operator/v1/events?state=audit_failed");
-  expect(alerts.body["items"]).not.toEqual([]);
+  // It is recorded beside the answer, which does not wait for it.
+  const alerts = async () => (await service.operator("GET", "/operator/v1/events?state=audit_failed")).body["items"];
+  await expect.poll(alerts).not.toEqual([]);
   const rotated = await service.operator("POST", `${own}/keys/rotate`, { key: "signingKey", overlapHours: 0 });
   expect(rotated.status).toBe(200);
   const { body: audit } = await service.operator("GET", "/operator/v1/audit?limit=1");
