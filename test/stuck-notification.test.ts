@@ -15,7 +15,8 @@ test("the page's statements find a notification that waits: its owner, its queue
   onTestFinished(() => database.drop());
   const service = await startTestService({ database });
   onTestFinished(() => service.stop());
-  const partner = await service.register();
+  // By default a second attempt, and failure, comes after five seconds.
+  const partner = await service.register({ retry: [3_600] });
   partner.server.answersAlways(503);
   const { id } = await partner.notify(sale());
   const [state, queue, circuit] = await withAdmin(database.url, (client) =>

@@ -21,7 +21,7 @@ await pool.query("CREATE TABLE payments (id text NOT NULL)");
 const callback = createServer((request, response) => handle(request, response)).listen(0, "127.0.0.1");
 await nextEvent(callback, "listening");
 const callBackUrl = `http://127.0.0.1:${(callback.address() as AddressInfo).port}/ipn`;
-const partner = await service.register({ callBackUrl, retry: [1, 1, 1] });
+const partner = await service.register({ callBackUrl, retry: [1, 1, 60] });
 const once = deduplicate(store)((received, tx, order) => onIpn(received, tx, order));
 const handle = nodeHandler(receiver(partner.keys), once, { log: () => undefined });
 afterAll(async () => {
@@ -71,9 +71,10 @@ it("a Sale that is delivered after its Void is known to be stale", async () => {
     if (ipn.transaction_type === "SALE" && refusesSales) throw new Error("not now");
     orders.push([ipn.transaction_type, stale]);
   };
+  await service.operator("PATCH", `/operator/v1/partners/${partner.id}`, { retry: [1] });
   const sale = await sell();
   const notificationId = sale.notification?.id ?? "";
-  // Its schedule ends after three seconds, and a parked IPN no longer holds its Void up.
+  // Its schedule ends after a second, and a parked IPN no longer holds its Void up.
   await partner.settled(notificationId, "parked");
   const voided = await paybell().runCommand({ command: "VOID", reqId: randomUUID(), transactionId: sale.id });
   await partner.settled(voided.notification?.id ?? "", "accepted");
