@@ -85,6 +85,10 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "23505";
 }
 
+export function isDeadlock(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === "40P01";
+}
+
 const conflictTriesMax = 10;
 const conflictWaitMs = 5;
 

@@ -3,11 +3,11 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { Client } from "pg";
+import { Client, Pool } from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
-import { lockWaits } from "../../../../../test/support/locks.ts";
+import { lockWaits, loseDeadlock } from "../../../../../test/support/locks.ts";
 import { newId } from "../../ids.ts";
 import { grantToService, narrowedRights, readExcessRights } from "../database/service-role.ts";
 import { insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
@@ -90,6 +90,21 @@ test("none waits long for a lock: everybody would wait behind it", async () => {
   await write("9001_waits.sql", "CREATE TABLE seen AS SELECT current_setting('lock_timeout') AS lock_timeout;");
   await migrate(database.url, folder);
   expect((await client.query("SELECT lock_timeout FROM seen")).rows).toEqual([{ lock_timeout: "5s" }]);
+});
+
+test("one that loses a deadlock with an instance that runs is applied again", async () => {
+  await client.query("CREATE TABLE one AS SELECT 0 AS n; CREATE TABLE other AS SELECT 0 AS n");
+  // The gate of this test is no lock that may be waited for too long.
+  const both = "SET LOCAL lock_timeout = 0;\nUPDATE one SET n = n + 1;\nUPDATE other SET n = n + 1;";
+  await write("9001_both.sql", both);
+  const pool = new Pool({ connectionString: database.url });
+  const locks = ["UPDATE other SET n = n + 10", "UPDATE one SET n = n + 10"] as const;
+  const migrating = loseDeadlock(pool, () => migrate(database.url, folder), { table: "one", locks });
+  const applied = await migrating.finally(() => pool.end());
+  expect(applied).toEqual(["9001_both.sql"]);
+  expect((await client.query("SELECT one.n AS one, other.n AS other FROM one, other")).rows).toEqual([
+    { one: 11, other: 11 },
+  ]);
 });
 
 test("on an empty database nobody is in the way", async () => {

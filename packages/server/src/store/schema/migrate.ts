@@ -5,6 +5,7 @@ import { messageOf } from "../../errors.ts";
 import { withClient } from "../database/client.ts";
 import { copyReferenceTables, enterHome, schemasOfHomes } from "../database/homes.ts";
 import { grantToService } from "../database/service-role.ts";
+import { isDeadlock } from "../database/transaction.ts";
 
 /**
  * One numbered SQL file. Its first line may be `--! breaking`: versions without it cannot run on the schema that it
@@ -75,6 +76,7 @@ export interface SchemaUrls {
 const migrationsFolder = new URL("migrations/", import.meta.url);
 // An arbitrary number, the same in every version of the service.
 const migrationLock = 7_420_001;
+const deadlocksMax = 10;
 
 /**
  * Upgrades the schema to this version, as its owner, and grants the service's role its rights.
@@ -207,36 +209,44 @@ function newerThan(migrations: readonly Migration[], applied: readonly Applied[]
   return applied.filter(({ number }) => number > newest);
 }
 
+/** Applies one migration, again after each deadlock: an instance that runs beside it locks the tables in another order. */
 async function apply(client: Client, migration: Migration): Promise<void> {
-  await client.query("BEGIN");
-  try {
-    // A session that waits for a table lock delays everything after it.
-    await client.query("SET LOCAL lock_timeout = '5s'");
-    if (migration.isBreaking) await requireNoHolders(client, migration.name);
-    const schemas = migration.isOfHomes ? await schemasOfHomes(client) : [];
-    // Citus forwards a statement to its nodes together with everything sent with it.
-    const statements = statementsOf(migration.sql);
-    const inSteps = async () => {
-      for (const statement of statements) await client.query(statement);
-    };
-    if (schemas.length === 0) await inSteps();
-    for (const schema of schemas) {
-      await enterHome(client, schema);
-      await inSteps();
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await applyOnce(client, migration);
+    } catch (error) {
+      // If the connection is lost, PostgreSQL rolls back by itself.
+      await client.query("ROLLBACK").catch(() => undefined);
+      if (error instanceof OlderInstancesRunning) throw error;
+      if (isDeadlock(error) && tries < deadlocksMax) continue;
+      const failed = `Migration ${migration.name} failed and was rolled back`;
+      throw new Error(`${failed}: ${messageOf(error)}.`, { cause: error });
     }
-    if (!migration.isOfHomes) await copyReferenceTables(client);
-    if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");
-    const { number, name, sha256, isBreaking } = migration;
-    const values = [number, name, sha256, isBreaking];
-    await client.query("INSERT INTO migrations (number, name, sha256, breaking) VALUES ($1, $2, $3, $4)", values);
-    await client.query("COMMIT");
-  } catch (error) {
-    // If the connection is lost, PostgreSQL rolls back by itself.
-    await client.query("ROLLBACK").catch(() => undefined);
-    if (error instanceof OlderInstancesRunning) throw error;
-    const failed = `Migration ${migration.name} failed and was rolled back`;
-    throw new Error(`${failed}: ${messageOf(error)}.`, { cause: error });
   }
+}
+
+async function applyOnce(client: Client, migration: Migration): Promise<void> {
+  await client.query("BEGIN");
+  // A session that waits for a table lock delays everything after it.
+  await client.query("SET LOCAL lock_timeout = '5s'");
+  if (migration.isBreaking) await requireNoHolders(client, migration.name);
+  const schemas = migration.isOfHomes ? await schemasOfHomes(client) : [];
+  // Citus forwards a statement to its nodes together with everything sent with it.
+  const statements = statementsOf(migration.sql);
+  const inSteps = async () => {
+    for (const statement of statements) await client.query(statement);
+  };
+  if (schemas.length === 0) await inSteps();
+  for (const schema of schemas) {
+    await enterHome(client, schema);
+    await inSteps();
+  }
+  if (!migration.isOfHomes) await copyReferenceTables(client);
+  if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");
+  const { number, name, sha256, isBreaking } = migration;
+  const values = [number, name, sha256, isBreaking];
+  await client.query("INSERT INTO migrations (number, name, sha256, breaking) VALUES ($1, $2, $3, $4)", values);
+  await client.query("COMMIT");
 }
 
 /** An instance acquires a lease only after it has migrated, so current leases belong to earlier versions. */
