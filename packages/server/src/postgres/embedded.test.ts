@@ -46,12 +46,13 @@ test("a commit is on the disk, and no statement or row reaches the log", async (
   await expect(
     queryOnce(
       postgres.superuserConnectionString,
-      "CREATE TEMP TABLE cards (number text CHECK (number = '')); INSERT INTO cards VALUES ('4111111111111111')",
+      "CREATE TEMP TABLE cards (number text CHECK (number = '')); INSERT INTO cards VALUES ('4111-1111-1111-1111')",
     ),
   ).rejects.toThrow("violates check constraint");
   const log = await readFile(join(home, "postgres.log"), "utf8");
   expect(log).toContain("violates check constraint");
-  expect(log).not.toContain("4111");
+  // Digits alone may be those of a process id.
+  expect(log).not.toMatch(/4111-|-1111/);
 });
 
 test("the socket's folder and the log are closed to others", async () => {

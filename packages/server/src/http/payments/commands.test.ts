@@ -230,10 +230,12 @@ describe("POST /v1/commands", () => {
   });
 
   test("neither the log nor a refusal shows the card", async () => {
-    const { text } = await run({ ...sale, card: { ...card, token: "tok_".repeat(100), number: "4".repeat(40) } });
+    // Digits alone may be those of an id, a port or a duration.
+    const number = "4x".repeat(20);
+    const { text } = await run({ ...sale, card: { ...card, token: "tok_".repeat(100), number } });
     expect(text).toContain("card.number");
     for (const shown of [text, service.logged]) {
-      expect(shown).not.toContain("4444");
+      expect(shown).not.toContain("4x");
       expect(shown).not.toContain("tok_tok");
     }
   });
