@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "../../../../test/support/ports.ts";
 import { listening, temporaryFolder } from "../../../../test/support/temporary.ts";
 import { ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
@@ -198,7 +199,7 @@ test("a message of syslog has its length before it, as RFC 5424 and 6587 say", a
 });
 
 test("a collector that was away gets everything, and again what it may have lost", async () => {
-  const first = await collector();
+  const first = await collector(await freePort());
   const stream = streamTo(`syslog://127.0.0.1:${first.port}`);
   stream.add("received long ago");
   await expect.poll(() => first.times("received long ago")).toBe(1);
