@@ -172,7 +172,13 @@ test("a CONNECT without an answer is the failure of its origin", async () => {
   const proxy = await connectProxy();
   proxy.answers.set("127.0.0.1:443", "silence");
   const { post } = through(proxy.port, { transport: { connectTimeoutMs: 300 } });
-  expect(await post("https://callback.test/ipn")).toMatchObject({ reason: "connect_timeout" });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const posted = post("https://callback.test/ipn");
+  // Until it is asked, the proxy itself may be what is away.
+  await expect.poll(() => proxy.asked).toHaveLength(1);
+  vi.advanceTimersByTime(300);
+  expect(await posted).toMatchObject({ reason: "connect_timeout" });
 });
 
 test("the third origin in a row that fails is the proxy's failure, until something comes through it", async () => {
