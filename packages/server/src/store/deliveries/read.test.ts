@@ -202,7 +202,7 @@ describe("read from a cursor", () => {
         await query(
           `UPDATE pending p SET due_at = date_trunc('hour', now()) + i.hours * interval '1 hour', bytes = i.bytes
            FROM unnest($1::uuid[], $2::integer[], $3::integer[]) AS i (id, hours, bytes) WHERE p.id = i.id`,
-          [ids, rows.map(({ hours }) => (hours > 0 ? hours : hours - 1)), rows.map(({ bytes }) => bytes)],
+          [ids, rows.map(({ hours }) => (hours > 0 ? hours + 1 : hours - 1)), rows.map(({ bytes }) => bytes)],
         );
         const expected = await query("SELECT id FROM pending WHERE due_at <= now() ORDER BY due_at, id");
         const seen: string[] = [];
