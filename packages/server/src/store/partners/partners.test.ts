@@ -507,7 +507,7 @@ describe("the partners of the engine", () => {
     expect(found?.id).toBe(partner.id);
     await new SealBudget(partners, () => undefined).spend(partner.id, found?.keys.encryption.id ?? "");
     expect(await isRegisteredDevice(connections.homes, partner.id, "4111111111111111")).toBe(true);
-  }, 2_000);
+  });
 
   test("is found along the keys, however many partners there are", async () => {
     const { registry, directory } = service();
