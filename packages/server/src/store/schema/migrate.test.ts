@@ -71,7 +71,19 @@ test("instances that start together apply a migration once", async () => {
   expect((await both).flat()).toEqual(["9001_more.sql"]);
 });
 
+/** The database's time, for all of its connections: a lease stays as old as it is, however long a test takes. */
+async function stopTime(): Promise<void> {
+  await client.query(`
+    CREATE FUNCTION public.now() RETURNS timestamptz LANGUAGE sql
+      AS $$ SELECT '2026-01-31T00:00:00Z'::timestamptz $$;
+    DO $$ BEGIN
+      EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+    END $$;
+    SET search_path = public, pg_catalog`);
+}
+
 test("a breaking one waits for the last older instance: refused by name, with nothing of it done", async () => {
+  await stopTime();
   const [one, other] = [await holder("shop-1", 1), await holder("shop-2", 7)];
   await holder("long-dead", 9);
   await write("9001_more.sql", "CREATE TABLE more (id integer);");
