@@ -43,6 +43,21 @@ test("what becomes due during a claim is claimed after it", async () => {
   await work.stop();
 });
 
+test.each([0, 1, 2, 3, 4])("what becomes due %i microtasks after a claim is claimed, too", async (microtasks) => {
+  const work = new Work();
+  work.wake();
+  work.claims[0]?.resolve();
+  for (let passed = 0; passed < microtasks; passed += 1) await Promise.resolve();
+  work.due.push("late");
+  work.wake();
+  await setImmediate();
+  work.claims[1]?.resolve();
+  await setImmediate();
+  await setImmediate();
+  expect(work.done).toEqual(["late"]);
+  await work.stop();
+});
+
 test("a stop waits for a claim, and for what it has claimed", async () => {
   const work = new Work();
   work.due.push("claimed");

@@ -56,7 +56,8 @@ export abstract class DueWork<Item> {
   readonly #name: string;
   readonly #log: Logger;
   readonly #running = new Set<Promise<void>>();
-  #claiming: Promise<void> | undefined;
+  #claiming: Promise<void> = Promise.resolve();
+  #isClaiming = false;
   #again = false;
   #stopped = true;
 
@@ -79,9 +80,9 @@ export abstract class DueWork<Item> {
   wake(): void {
     if (this.#stopped) return;
     this.#again = true;
-    this.#claiming ??= this.#claimAll().finally(() => {
-      this.#claiming = undefined;
-    });
+    if (this.#isClaiming) return;
+    this.#isClaiming = true;
+    this.#claiming = this.#claimAll();
   }
 
   /** Claims nothing more, and resolves when running work has ended. */
@@ -100,6 +101,8 @@ export abstract class DueWork<Item> {
         this.#log.warn({ err: error }, `${this.#name}: due work could not be read`);
       }
     }
+    // In the same microtask as the last look at `#again`: a wake between the two would be lost.
+    this.#isClaiming = false;
   }
 
   #keep(work: Promise<void>): void {
