@@ -65,7 +65,7 @@ function open(hosts: readonly { readonly port: number }[], ...[options = {}, cha
       networkTimeoutMs: 600_000,
       echoEveryMs: 600_000,
       backOffMs: () => 1,
-      stableMs: 10_000,
+      stableMs: 600_000,
       ...options,
     },
     clock: systemClock,
