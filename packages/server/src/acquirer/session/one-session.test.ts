@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { freePort } from "../../../../../test/support/ports.ts";
 import { systemClock } from "../../clock.ts";
 import {
   type AcquirerAnswer,
@@ -279,9 +280,7 @@ test("the wait for a session is a part of the time that a message has", async ()
 /** The second instance has the session and no way to the host; the third waits. */
 async function cutOffAndThird() {
   const { host, shared, start, first } = await hosted();
-  const gone = await FakeHost.listen();
-  const { port } = gone;
-  await gone.close();
+  const port = await freePort();
   await first.session.close();
   const cutOff = start(2, undefined, port);
   await expect.poll(() => cutOff.session.health().detail).toContain("ECONNREFUSED");
@@ -319,9 +318,7 @@ test.each([
 
 test("an instance that nobody relieves takes the session again, and keeps it for longer each time", async () => {
   const { start, first, shared } = await hosted();
-  const gone = await FakeHost.listen();
-  const { port } = gone;
-  await gone.close();
+  const port = await freePort();
   await first.session.close();
   const release = vi.spyOn(shared, "release");
   const cutOff = start(2, undefined, port);

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { freePort } from "../../../../../../test/support/ports.ts";
 import { systemClock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
 import { approvalOf } from "../mapping.ts";
@@ -139,9 +140,7 @@ describe("the link to a host", () => {
   });
 
   test("uses the next host if one cannot be reached, or refuses the sign-on", async () => {
-    const gone = await FakeHost.listen();
-    const { port } = gone;
-    await gone.close();
+    const port = await freePort();
     const refusing = await host();
     refusing.signOnCode = "91";
     const silent = await host();
