@@ -9,8 +9,11 @@ const service = await serviceOfFile();
 
 const terminal = { tid: "T0000001", mid: "M00000000000001" };
 
+/** Its day does not end while the test runs. */
+const [timeZone, hoursAhead] = new Date().getUTCHours() === 16 ? ["Asia/Tokyo", 9] : ["Asia/Ho_Chi_Minh", 7];
+
 test("a partner gets its batches, settlements and the statement of a day, each transaction with its IPN", async () => {
-  const partner = await service.register({ timeZone: "Asia/Ho_Chi_Minh" });
+  const partner = await service.register({ timeZone });
   const run = async (command: Readonly<Record<string, unknown>>) => {
     const { status, text, body } = await partner.run({ reqId: randomUUID(), ...command });
     if (status !== 200) throw new Error(text);
@@ -46,10 +49,10 @@ test("a partner gets its batches, settlements and the statement of a day, each t
   ]);
 
   const { completedAt } = (await api.listSettlements()).items[0] ?? {};
-  const date = new Date(Date.parse(completedAt ?? "") + 7 * 3_600_000).toISOString().slice(0, 10);
+  const date = new Date(Date.parse(completedAt ?? "") + hoursAhead * 3_600_000).toISOString().slice(0, 10);
   expect((await api.listBatches({ from: date, to: date })).items).toHaveLength(1);
   const statement = await api.getStatement(date);
-  expect(statement).toMatchObject({ date, timeZone: "Asia/Ho_Chi_Minh", isComplete: false });
+  expect(statement).toMatchObject({ date, timeZone, isComplete: false });
   expect(
     statement.lines.map(({ kind, command, status, amount, movement }) => [kind, command, status, amount, movement]),
   ).toEqual([
@@ -78,7 +81,7 @@ test("a partner gets its batches, settlements and the statement of a day, each t
   expect(rows[2]).toContain(",7.50,7.50,");
   expect(rows[2]).toContain(",'=2+2,");
   expect(rows[12]).toBe("total,,,,NET,,,USD,,12.50,,,,,,,,,,");
-  const other = await service.register({ timeZone: "Asia/Ho_Chi_Minh" });
+  const other = await service.register({ timeZone });
   const stranger = client({ baseUrl: service.baseUrl, apiKey: other.secrets.apiKey });
   expect((await stranger.getStatement(date)).lines).toEqual([]);
 });

@@ -34,8 +34,9 @@ test("a settlement of SETTLE_REFUSED is refused, and its batch is open again", a
 test("one of SETTLE_MISMATCH differs, and is accepted after its upload", async () => {
   const { body, sold } = await settle("SETTLE_MISMATCH");
   expect(body).toMatchObject({ status: "SUCCESS", isoResponseCode: "00", settlementList: [{ reqId: sold["reqId"] }] });
-  const { body: events } = await service.operator("GET", "/operator/v1/events?state=settlement_mismatched");
-  expect(events["items"]).toMatchObject([{ subjectId: body["id"], detail: { tid: "SETTLE_MISMATCH" } }]);
+  const events = () => service.operator("GET", "/operator/v1/events?state=settlement_mismatched");
+  const event = { subjectId: body["id"], detail: { tid: "SETTLE_MISMATCH" } };
+  await expect.poll(async () => (await events()).body["items"]).toMatchObject([event]);
   const { body: settlement } = await service.operator("GET", `/operator/v1/settlements/${body["id"]}`);
   expect(settlement).toMatchObject({
     state: "settled",
