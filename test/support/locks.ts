@@ -70,7 +70,10 @@ export async function gateAt(
     await lockWaits(pool);
     instance.signal("SIGKILL");
     await instance.exited;
-    const waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    // The view has those of all databases, and other tests wait for locks of their own.
+    const waiting = `
+      SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+      WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`;
     await gate.query(`SELECT pg_terminate_backend(pid, 60000) FROM (${waiting}) AS w`);
     await gate.query(`SELECT pg_advisory_unlock(1); DROP TRIGGER gate ON ${table}`);
     gate.release(true);

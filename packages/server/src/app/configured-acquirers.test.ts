@@ -141,7 +141,9 @@ test.each([
         link().take(keyMessage(encrypted(came)), () => false),
         link().take(keyMessage(encrypted(next)), () => isTaken),
       ];
-      const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+      // The view of activity stays as it is within a transaction, and that of locks has those of all databases.
+      const ofThis = "(SELECT oid FROM pg_database WHERE datname = current_database())";
+      const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = ${ofThis}`;
       await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0);
       await client.query("COMMIT");
       await Promise.allSettled(taking);
