@@ -57,7 +57,7 @@ function select(mode: string | undefined, names: readonly string[], cwd: string)
 }
 
 async function runTests(cwd: string, env: NodeJS.ProcessEnv, args: readonly string[]): Promise<TestReport> {
-  using directory = mkdtempDisposableSync(join(tmpdir(), "paybell-test-"));
+  using directory = mkdtempDisposableSync(join(tmpdir(), "paybell-report-"));
   const report = join(directory.path, "report.json");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   const child = spawn("vitest", ["run", ...reporters, ...args], { cwd, env, stdio: ["ignore", "inherit", "inherit"] });

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A folder that is removed after its test. */
+/** A folder that is removed after its test. By its name it is no run's (leftovers.ts), which another run may remove. */
 export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "paybell-test-"));
+  const folder = mkdtempSync(join(tmpdir(), "paybell-folder-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
