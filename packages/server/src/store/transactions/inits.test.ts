@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId } from "../../ids.ts";
@@ -183,6 +183,8 @@ test.each([
   async (command, closing) => {
     const [tid, other] = [newTid(), newTid()];
     for (const one of [sampleInit(partnerId, leaseId, { tid }), settlement(other)]) await first.begin(one);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     const looked = Promise.withResolvers<void>();
     const { id, client } = await beginUnanswered(
       settlement(tid, command),
@@ -194,6 +196,7 @@ test.each([
     await client.query("COMMIT");
     client.release();
     expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
+    vi.advanceTimersByTime(1_000);
     await expect.poll(() => first.find(partnerId, id)).toBeUndefined();
     expect(await terminal(tid)).toMatchObject({ batch_closing: closing });
     expect(await terminal(other)).toMatchObject({ batch_closing: true });
