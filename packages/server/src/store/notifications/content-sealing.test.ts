@@ -36,7 +36,7 @@ test("notifications of an older version get the MAC that they lack, and then non
   await stopped.stop();
   await running;
   expect((await pool.query("SELECT contents_at FROM sealing")).rows).toEqual([{ contents_at: null }]);
-  const later = await insert(Date.now() + 10_000);
+  const later = await insert(Date.now() + 3_600_000);
   await sealing.run();
   expect((await pool.query(unsealed)).rows).toEqual([{ id: later }]);
   await partitions.ensureDays([longAgo]);
