@@ -48,15 +48,17 @@ async function settle(settlementTotal: "sum" | "net") {
 
   const cards: (CardIpn & { originalTransactionId?: string | undefined })[] = [];
   let reconciled: Reconciliation<CardIpn> | undefined;
-  // An open transaction of any database of the server, another test's too, holds back what may be pulled. The
-  // settlement's IPN is the last.
-  for await (const { received } of catchUp(paybell, undefined, receiver(partner.keys), { waitSeconds: 30 })) {
-    const { originalTransactionId } = received;
-    if (received.kind !== "card") {
-      reconciled = reconcile(received.ipn, cards, { settlementTotal });
-      break;
+  let after: string | undefined;
+  // An open transaction of any database of the server, another test's too, holds back what may be pulled, also for
+  // longer than a wait. The settlement's IPN is the last.
+  while (reconciled === undefined) {
+    for await (const { received, cursor } of catchUp(paybell, after, receiver(partner.keys), { waitSeconds: 30 })) {
+      after = cursor ?? after;
+      const { originalTransactionId } = received;
+      if (received.kind === "card") cards.push({ ...received.ipn, originalTransactionId });
+      else reconciled = reconcile(received.ipn, cards, { settlementTotal });
+      if (reconciled !== undefined) break;
     }
-    cards.push({ ...received.ipn, originalTransactionId });
   }
   return { cards, reconciled, reversed };
 }
