@@ -240,7 +240,8 @@ describe("card data in a file", () => {
       "{nonsense",
       "",
     ]);
-    expect((await readdir(bench.folder)).sort()).toEqual(["done", "failed", "reading"]);
+    // The copy is there before the file is removed.
+    await expect.poll(async () => (await readdir(bench.folder)).sort()).toEqual(["done", "failed", "reading"]);
     await expect.poll(() => readdir(join(bench.folder, "reading"))).toEqual([]);
   });
 
