@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { appendFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../../../test/support/temporary.ts";
@@ -89,7 +89,12 @@ function start(): ClearingFolder {
 }
 
 const inFolder = (...path: string[]) => readdir(join(folder, "bank", ...path)).catch(() => []);
-const drop = (name: string, text: string | Buffer) => writeFile(join(folder, "bank", name), text);
+/** Whole from its first moment, as a sender should. */
+const drop = async (name: string, content: string | Buffer) => {
+  const path = join(folder, "bank", name);
+  await writeFile(`${path}.part`, content);
+  await rename(`${path}.part`, path);
+};
 const text = (...path: string[]) => readFile(join(folder, "bank", ...path), "utf8");
 /** The names once the file that was dropped is gone. */
 const retired = async (to: "done" | "failed") => {
@@ -189,9 +194,13 @@ test("files that an older version kept as they were are cut at the start, once, 
   recordsLater();
   start();
   start();
-  await expect.poll(() => events.length).toBe(2);
+  const isCut = { sha256: expect.any(String) };
+  const reportOf = async (...path: string[]) => JSON.parse(await text(...path));
+  // A report is written last.
+  await expect.poll(() => reportOf("done", "a.csv.report.json")).toEqual({ id: "the id", ...isCut });
+  await expect.poll(() => reportOf("failed", "x.csv.report.json")).toEqual(isCut);
+  expect(events).toHaveLength(2);
   expect(await text("done", "a.csv")).toBe(line.replace(pan, masked));
-  expect(JSON.parse(await text("done", "a.csv.report.json"))).toEqual({ id: "the id", sha256: expect.any(String) });
   expect(await text("failed", "x.csv")).toBe(`bad ${masked}\n`);
   expect((await stat(join(folder, "bank", "failed", "x.csv"))).mode & 0o777).toBe(0o600);
   expect(await text("done", "new.csv")).toBe(line);
@@ -222,8 +231,9 @@ describe("a process that is killed", () => {
     start();
     expect(await retired("done")).toEqual(["a.csv", "a.csv.report.json"]);
     const before = await text("done", "a.csv");
-    await drop("a.csv", `one ${pan}`);
+    // First: the folder writes its own copy as soon as the file is there.
     await drop(".a.csv.copy", "half a co");
+    await drop("a.csv", `one ${pan}`);
     await expect.poll(() => received.length).toBe(2);
     expect(await retired("done")).toEqual(["a.csv", "a.csv.report.json"]);
     expect(await text("done", "a.csv")).toBe(before);
