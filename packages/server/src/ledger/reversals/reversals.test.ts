@@ -192,6 +192,7 @@ describe("a 25 to a Reversal", async () => {
     first.nextFares("REVERSAL", { answers: "late" });
     const sale = await first.ended(own, new LedgerTill().sale());
     await expect.poll(() => patient.reversalOf(sale.id)).toMatchObject({ state: "PENDING", code: "25", tries: 1 });
+    await patient.tried(sale.id, 1);
     await pastTheMargin(sale.id);
     first.nextFares("REVERSAL", { declines: "94" });
     await patient.runDueNow();
