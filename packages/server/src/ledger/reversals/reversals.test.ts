@@ -633,18 +633,19 @@ describe("a partner's REVERSAL", () => {
   });
 
   test("and its command concurrently: either the command is refused, or it is reversed", async () => {
-    const till = new LedgerTill();
+    // A Reversal that overtakes its command is answered 25, and sent again when that is due.
+    const watched = await LedgerBench.open({ watchesDue: true });
+    onTestFinished(() => watched.close());
+    const [seller, whose, till] = [await watched.start(), await watched.partner(), new LedgerTill()];
     for (let round = 0; round < 10; round += 1) {
       const request = till.sale();
       const [sale, reversal] = await Promise.allSettled([
-        instance.ended(partner, request),
-        instance.ended(partner, till.reversalOf(request.reqId)),
+        seller.ended(whose, request),
+        seller.ended(whose, till.reversalOf(request.reqId)),
       ]);
       expect(reversal).toMatchObject({ status: "fulfilled", value: { state: "SUCCESS" } });
       if (sale.status === "rejected") expect(sale.reason).toMatchObject({ code: "reversed_before_arrival" });
-      else {
-        await expect.poll(() => bench.bank.find(sale.value.id)?.state ?? "reversed").toBe("reversed");
-      }
+      else await expect.poll(() => watched.bank.find(sale.value.id)?.state ?? "reversed").toBe("reversed");
     }
   });
 
