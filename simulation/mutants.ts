@@ -88,7 +88,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the queue of an endpoint that accepts nothing is not scanned",
-    seed: 134,
+    seed: 13,
     sabotage: wrong(BlockedQueues, "scan", async () => undefined),
   },
   {

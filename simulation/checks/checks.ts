@@ -6,7 +6,7 @@ import type { DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/
 import type { OwnedShard } from "../../packages/server/src/delivery/worker/ownership.ts";
 import { type LeaseId, type NotificationId, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import type { Observed, SimulationContext } from "../context.ts";
-import { isAskedSince, type ShardRow, type SimulatedNotification } from "../database/tables.ts";
+import type { ShardRow, SimulatedNotification } from "../database/tables.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 import { completenessCheck } from "./progress.ts";
@@ -109,7 +109,7 @@ export function checksOf(seen: Observed) {
     const { id, attempt } = outcome;
     const steps = tables.merchantOf(one.partnerId)?.partner.settings.retry ?? [];
     const made = before.attemptsMade + 1 - one.sentNow;
-    if (before.isAsked && !isAskedSince(before, outcome)) one.sentNow += 1;
+    if (before.asked < (outcome.asked ?? 0)) one.sentNow += 1;
     const stepS = steps[Math.max(1, made) - 1] ?? 0;
     if (made >= steps.length || mayAskToWait(attempt.httpStatus ?? 0) || delayMs <= stepS * 1_000 * (1 + jitter))
       return;

@@ -96,7 +96,7 @@ export class Tables {
     else {
       const isAsked = isAskedSince(one, outcome);
       const dueAtUs = isAsked ? one.dueAtUs : nowUs + Math.round(next.delayMs * 1_000);
-      const asked = one.asked + Number(one.isAsked && !isAsked);
+      const asked = one.asked + Number(one.asked < (outcome.asked ?? 0));
       this.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1, asked, isAsked });
     }
     return "applied";
@@ -159,8 +159,8 @@ export function isSame(one: SimulatedNotification | undefined, key: DeliveryKey)
 }
 
 /** Whether a person asked for an attempt since the row was read. */
-export function isAskedSince({ isAsked, asked }: SimulatedNotification, read: DeliveryKey): boolean {
-  return isAsked && asked >= (read.asked ?? 0);
+export function isAskedSince({ isAsked, requests }: SimulatedNotification, read: DeliveryKey): boolean {
+  return isAsked && requests > (read.requests ?? 0);
 }
 
 /** The first byte of one POST. */
@@ -193,6 +193,8 @@ export interface SimulatedNotification
   /** Attempts of these that a person asked for; and whether the next one is. */
   asked: number;
   isAsked: boolean;
+  /** How often people asked for it to be sent now. */
+  requests: number;
   /** Since when the row is as it is, in the world's time. */
   changedMs: number;
 
@@ -217,6 +219,7 @@ export function deliveryOf(one: SimulatedNotification): Delivery {
     round: one.round,
     attemptsMade: one.attemptsMade,
     asked: one.asked + Number(one.isAsked),
+    requests: one.requests,
     attemptsBefore: 0,
     scheduleStartMs: one.scheduleStartMs,
     chainId: one.chainId,

@@ -94,7 +94,7 @@ export function simulatedOperators(context: SimulationContext) {
       const queue = queueOf({ callBackUrl, command }, settings);
       const scheduleStartMs = Math.floor(nowUs / 1_000);
       const changes = { state: "pending", round: round + 1, attemptsMade: 0, asked: 0, dueAtUs: nowUs } as const;
-      tables.change(one, { ...changes, isAsked: false, scheduleStartMs, toRegistered, queue });
+      tables.change(one, { ...changes, isAsked: false, requests: 0, scheduleStartMs, toRegistered, queue });
       one.sentNow = 0;
       world.note("people", "redeliver", one.id, "round", one.round);
       hint({ partnerId: one.partnerId, queue });
@@ -104,7 +104,8 @@ export function simulatedOperators(context: SimulationContext) {
   /** One that waits keeps its round and its step; and its queue, if an instance of an older version is asked. */
   function sendNow(one: SimulatedNotification, toRegistered: boolean): void {
     const dueAtUs = Math.min(one.dueAtUs, database.nowUs());
-    tables.change(one, { dueAtUs, isAsked: one.attemptsMade > 0, toRegistered: one.toRegistered || toRegistered });
+    const changes = { dueAtUs, isAsked: one.attemptsMade > 0, requests: one.requests + 1 };
+    tables.change(one, { ...changes, toRegistered: one.toRegistered || toRegistered });
     world.note("people", "send now", one.id, "attempt", one.attemptsMade);
     hint({ partnerId: one.partnerId, queue: one.queue });
   }

@@ -182,6 +182,7 @@ export function commandChains(world: World, tables: Tables) {
       scheduleStartMs: Math.floor(dueAtUs / 1_000),
       asked: 0,
       isAsked: false,
+      requests: 0,
       toRegistered: false,
       changedMs: world.nowMs,
       acceptedRounds: new Set(),

@@ -14,6 +14,8 @@ export interface Delivery extends Required<Addressed> {
   readonly attemptsMade: number;
   /** POSTs of these, and the next one, that a person asked for while it waited: the schedule does not count them. */
   readonly asked?: number;
+  /** How often people had asked for it to be sent now, when it was read. */
+  readonly requests?: number;
   /** POSTs of the rounds before this one, as far as history has them. */
   readonly attemptsBefore: number;
   /** The start of the schedule: creation, or the requested redelivery. Milliseconds since 1970. */

@@ -50,11 +50,15 @@ export interface Precedence {
 }
 
 /** A delivery in an outcome: only this very round and attempt is changed. */
-export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade" | "asked" | "attemptsBefore">;
+export type DeliveryKey = Pick<
+  Delivery,
+  "partnerId" | "id" | "round" | "attemptsMade" | "asked" | "requests" | "attemptsBefore"
+>;
 
 /** The key by which outcomes refer to a delivery. */
-export function keyOf({ partnerId, id, round, attemptsMade, asked = 0, attemptsBefore }: Delivery): DeliveryKey {
-  return { partnerId, id, round, attemptsMade, asked, attemptsBefore };
+export function keyOf(delivery: Delivery): DeliveryKey {
+  const { partnerId, id, round, attemptsMade, asked = 0, requests = 0, attemptsBefore } = delivery;
+  return { partnerId, id, round, attemptsMade, asked, requests, attemptsBefore };
 }
 
 /**

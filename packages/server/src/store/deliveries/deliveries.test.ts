@@ -111,7 +111,7 @@ describe("a failed attempt", () => {
     const delivery = await reportOne();
     const asked = () => query("SELECT attempts_made, asked, is_asked FROM pending");
     await record(delivery, { delayMs: 0 });
-    await query("UPDATE pending SET is_asked = true");
+    await query("UPDATE pending SET is_asked = true, requests = 1");
     await record(await first(), { delayMs: 0 });
     expect(await asked()).toEqual([{ attempts_made: 2, asked: 1, is_asked: false }]);
     await record({ ...delivery, attemptsMade: 2 }, { delayMs: 0 });
@@ -121,13 +121,19 @@ describe("a failed attempt", () => {
   test("leaves the row due where a person asked for one while it was under way: that one goes to the URL of now", async () => {
     await record(await reportOne(), { delayMs: 0 });
     const onTheWire = await first();
-    await query("UPDATE pending SET is_asked = true, to_registered = true");
+    await query("UPDATE pending SET is_asked = true, requests = requests + 1, to_registered = true");
     expect(await record(onTheWire, { delayMs: 60_000 })).toBe("applied");
     expect(await pending()).toMatchObject([{ attempts_made: 2, later: false }]);
     const asked = await first();
     expect(asked).toMatchObject({ attemptsMade: 2, asked: 1, toRegistered: true });
+    // The one that was asked for is under way, and is asked for once more.
+    await query("UPDATE pending SET is_asked = true, requests = requests + 1");
     await record(asked, { delayMs: 60_000 });
-    expect(await pending()).toMatchObject([{ attempts_made: 3, later: true }]);
+    expect(await pending()).toMatchObject([{ attempts_made: 3, later: false }]);
+    const again = await first();
+    expect(again).toMatchObject({ attemptsMade: 3, asked: 2 });
+    await record(again, { delayMs: 60_000 });
+    expect(await pending()).toMatchObject([{ attempts_made: 4, later: true }]);
   });
 
   test("keeps an answer that is bytes, not text, as it is", async () => {

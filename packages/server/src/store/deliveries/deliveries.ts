@@ -51,6 +51,7 @@ const outcomeColumns = new Columns<DeliveryOutcome>({
 const delayColumns = new Columns<DeliveryKey & { readonly delayMs: number }>({
   ...attemptList,
   asked: ["integer", ({ asked = 0 }) => asked],
+  requests: ["integer", ({ requests = 0 }) => requests],
   delay_ms: ["double", ({ delayMs }) => delayMs],
 });
 export type Parking = DeliveryKey & { readonly reason: FailureReason };
@@ -103,14 +104,14 @@ const unpark = prepared(`
   WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.round <= i.round`);
 
 /** A person asked for an attempt since the delivery was read: it stays due, because this was not the one. */
-const askedSince = "(p.is_asked AND p.asked >= i.asked)";
-const counting = `attempts_made = i.attempts_made + 1, asked = p.asked + (p.is_asked AND p.asked < i.asked)::integer,
+const askedSince = "(p.is_asked AND p.requests > i.requests)";
+const counting = `attempts_made = i.attempts_made + 1, asked = p.asked + (p.asked < i.asked)::integer,
       is_asked = ${askedSince}`;
 
 /** @param counted whether an attempt was made */
 const dueAgain = (counted: boolean) => `
     WITH i AS MATERIALIZED (
-      SELECT partner_id, id, round, attempts_made, asked, now() + delay_ms * interval '1 millisecond' AS due_at
+      SELECT partner_id, id, round, attempts_made, asked, requests, now() + delay_ms * interval '1 millisecond' AS due_at
       FROM ${delayColumns.rows})
     UPDATE pending p SET due_at = CASE WHEN ${askedSince} THEN p.due_at ELSE i.due_at END ${counted ? `, ${counting}` : ""}
     FROM i ${itsAttempt}

@@ -25,7 +25,7 @@ const queueReads = new Columns<QueueRead>({
 const readDue = prepared<DueRow>(`
   SELECT i.no::integer AS no, p.id, p.due_at_us AS "dueAtUs", p.due_in_ms AS "dueInMs", p.nth::integer AS nth,
     p.upto::integer AS upto, p.round, p.attempts_made AS "attemptsMade",
-    p.asked + p.is_asked::integer AS asked, p.schedule_start_ms AS "scheduleStartMs",
+    p.asked + p.is_asked::integer AS asked, p.requests, p.schedule_start_ms AS "scheduleStartMs",
     p.chain_id AS "chainId", p.follows, p.settles_batch AS "settlesBatch", p.to_registered AS "toRegistered", p.bytes,
     n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl", n.content::text,
     n.content_mac AS mac,
@@ -113,8 +113,9 @@ const readPreceding = prepared<{ no: number; age_ms: number; after: Notification
     CROSS JOIN LATERAL (
       SELECT p.schedule_start FROM pending p WHERE p.partner_id = i.partner_id AND p.id = i.id OFFSET 0) AS p`);
 
-interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content" | "mac" | "asked"> {
+interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content" | "mac" | "asked" | "requests"> {
   readonly asked: number;
+  readonly requests: number;
   readonly no: number;
   readonly dueAtUs: number;
   readonly dueInMs: number;
@@ -161,6 +162,7 @@ function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | un
     round: row.round,
     attemptsMade: row.attemptsMade,
     asked: row.asked,
+    requests: row.requests,
     attemptsBefore: row.attemptsBefore,
     scheduleStartMs: row.scheduleStartMs,
     clockAheadMs: clockAheadOf(row.nowMs, Date.now()),

@@ -31,7 +31,7 @@ describe("a postponed delivery", () => {
   test.each([
     ["another attempt was made", "attempts_made = 1"],
     ["it was redelivered", "round = 1"],
-    ["a person asked for it", "is_asked = true"],
+    ["a person asked for it", "is_asked = true, requests = 1"],
   ])("stays due as it is where %s since", async (_, change) => {
     await report(1);
     const before = await first();

@@ -162,15 +162,16 @@ describe("a redelivery", () => {
 
   test("of a pending one makes it due now in its round; the schedule does not count what was asked for", async () => {
     const id = await insertNotification(bench.pool, partner.id, { state: "pending", round: 2 });
-    const asked = async () => (await bench.pool.query("SELECT asked, is_asked FROM pending WHERE id = $1", [id])).rows;
+    const asked = async () =>
+      (await bench.pool.query("SELECT asked, is_asked, requests FROM pending WHERE id = $1", [id])).rows;
     await bench.pool.query("UPDATE pending SET due_at = now() + interval '1 day'");
     expect(await redeliver(id)).toMatchObject({ state: "pending", held: null });
     expect(await pendingNow()).toMatchObject([{ round: 2, attempts_made: 0, is_due: true }]);
     // Its first attempt is a step of the schedule, although a person asked for it.
-    expect(await asked()).toEqual([{ asked: 0, is_asked: false }]);
+    expect(await asked()).toEqual([{ asked: 0, is_asked: false, requests: 1 }]);
     await bench.pool.query("UPDATE pending SET attempts_made = 4, due_at = now() + interval '1 day'");
     for (let click = 0; click < 12; click += 1) await redeliver(id);
-    expect(await asked()).toEqual([{ asked: 0, is_asked: true }]);
+    expect(await asked()).toEqual([{ asked: 0, is_asked: true, requests: 13 }]);
     expect(await pendingNow()).toMatchObject([{ round: 2, attempts_made: 4, is_due: true }]);
     expect(bench.told).toHaveLength(13);
     // One that is late already stays before those that became due since.

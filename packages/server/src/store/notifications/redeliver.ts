@@ -82,7 +82,7 @@ const registeredQueues = planned<{ id: NotificationId; queue: string }>(`
 // leaves the queue of its own, which is not read while that accepts nothing.
 const sendNow = planned(`
   UPDATE pending p SET due_at = least(p.due_at, now()), is_asked = p.attempts_made > 0,
-    to_registered = p.to_registered OR $2, queue = coalesce(i.queue, p.queue)
+    requests = p.requests + 1, to_registered = p.to_registered OR $2, queue = coalesce(i.queue, p.queue)
   FROM unnest($3::uuid[], $4::text[]) AS i (id, queue) WHERE p.partner_id = $1 AND p.id = i.id`);
 
 /** A tripped circuit is probed now. Its owner reads what a person changed: the number says that. */

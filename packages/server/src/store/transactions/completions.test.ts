@@ -83,6 +83,7 @@ test("a completion makes the result, the IPN and the pending delivery durable to
       bytes: notification.content.length,
       to_registered: false,
       is_asked: false,
+      requests: 0,
       asked: 0,
     },
   ]);
