@@ -95,6 +95,7 @@ describe("an acquirer over ISO 8583", () => {
     const late = Promise.withResolvers<string>();
     const onLateAnswer = (answer: AcquirerAnswer) => late.resolve(answer.responseCode);
     expect(await askUnanswered(acquirer, sale, { onLateAnswer })).toBeInstanceOf(NoAnswer);
+    await host.hears("0200");
     await expect(acquirer.ask(other, { timeoutMs: 20, onLateAnswer })).rejects.toBeInstanceOf(NotSent);
     const [unanswered, ...others] = host.heard.filter(({ mti }) => mti === "0200");
     expect(others).toEqual([]);
