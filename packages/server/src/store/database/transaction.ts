@@ -85,6 +85,7 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "23505";
 }
 
+/** Whether PostgreSQL ended it because it and others waited for each other: it may be run again. */
 export function isDeadlock(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "40P01";
 }
