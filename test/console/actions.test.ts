@@ -324,7 +324,7 @@ test("an operator pauses and resumes a partner, closes a circuit, and revokes a 
 
   await page.goto(`${browser.baseUrl}/console/operators`);
   await page.getByRole("textbox", { name: "Name" }).fill("Cleo");
-  await page.getByRole("button", { name: "Add" }).click();
+  await page.getByRole("button", { name: "Add", exact: true }).click();
   const shown = page.getByLabel("Token", { exact: true });
   expect(await shown.getAttribute("type")).toBe("password");
   const token = await shown.inputValue();

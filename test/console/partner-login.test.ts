@@ -56,10 +56,10 @@ describe("a partner's keys", () => {
     const name = page.getByRole("textbox", { name: "Name" });
     await name.fill("till");
     await page.getByRole("checkbox", { name: /^read/ }).uncheck();
-    await page.getByRole("button", { name: "Add" }).click();
+    await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("scopes must name at least one").waitFor();
     await page.getByRole("checkbox", { name: /^pull/ }).check();
-    await page.getByRole("button", { name: "Add" }).click();
+    await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("The API key “till”, shown only once").waitFor();
     const row = page.getByRole("row", { name: /“till” pull/ });
     await row.getByText("In use").waitFor();
@@ -69,7 +69,7 @@ describe("a partner's keys", () => {
     await row.getByText("Ended").waitFor();
     const operators = await browser.open(`/partners/${partner.id}?tab=keys`);
     await operators.getByRole("textbox", { name: "Name" }).fill("desk");
-    await operators.getByRole("button", { name: "Add" }).click();
+    await operators.getByRole("button", { name: "Add", exact: true }).click();
     await operators.getByRole("row", { name: /“desk”/ }).waitFor();
   });
 });
@@ -109,7 +109,7 @@ describe("a link to a partner's pages", () => {
     await page.getByRole("tab", { name: "Keys" }).click();
     await page.getByRole("row", { name: /^Signing key/ }).waitFor();
     expect(await page.getByRole("button", { name: "Rotate" }).count()).toBe(0);
-    expect(await page.getByRole("button", { name: "Add" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Add", exact: true }).count()).toBe(0);
     expect(await violationsInBothSchemes(page)).toEqual([]);
 
     await dialog.getByRole("button", { name: "Revoke it" }).click();
