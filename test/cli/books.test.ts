@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "../support/commands.ts";
+import { steadyDayOf, steadyTimeZone } from "../support/days.ts";
 import { lateTerminal, registerBank, settledLate } from "../support/late-settlement.ts";
 import { eventually, operatorToken, serviceOfFile } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
 const service = await serviceOfFile();
-const partner = await service.register();
+const partner = await service.register({ timeZone: steadyTimeZone });
 const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
 line.write("partner.json", { baseUrl: service.baseUrl, partnerId: partner.id, ...partner.secrets });
 afterAll(() => line.remove());
@@ -18,7 +19,7 @@ const ok = (...args: string[]) => line.ok(...args);
 
 test("a partner's statement of a day is printed, or written as CSV", async () => {
   const { body } = await partner.run(sale({ merchantTransId: "order-7" }));
-  const date = String(body["createdAt"]).slice(0, 10);
+  const date = steadyDayOf(String(body["createdAt"]));
   const own = ["--credentials", "partner.json"];
   const printed = await ok("statement", "day", date, ...own);
   expect(printed.stdout).toContain("order-7");

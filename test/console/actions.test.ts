@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { next } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "../support/commands.ts";
+import { steadyTimeZone } from "../support/days.ts";
 import { startPartnerServer } from "../support/receiver.ts";
 import { eventually, type TestPartner } from "../support/service.ts";
 import { consoleOfFile, violationsInBothSchemes, violationsOf } from "./browser.ts";
@@ -36,7 +37,8 @@ async function holdSteps(page: Page, path: string) {
 describe("a replay", () => {
   test("counts first, shows its progress, and stops when it is told to", async () => {
     const partner = await withParked("replayed", 3);
-    const page = await browser.open(`/parked?partner=${partner.id}`);
+    // A time of another day would be shown with its date.
+    const page = await browser.open(`/parked?partner=${partner.id}`, { timeZone: steadyTimeZone });
     const { go, limits } = await holdSteps(page, "/operator/v1/redeliveries");
     await page.getByRole("button", { name: "Count them first" }).click();
     await page.getByText(/^3 would be sent again, .* 3 SALE, the oldest of \S+; to the registered URL\.$/).waitFor();

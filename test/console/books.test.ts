@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { answerTo, FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "../support/commands.ts";
+import { steadyTimeZone } from "../support/days.ts";
 import { lateTerminal, registerBank, settledLate } from "../support/late-settlement.ts";
 import {
   callHttp,
@@ -83,7 +84,7 @@ beforeAll(async () => {
     const fields = [...answered.fields, [37, refIdOf(request.fields.get(11) ?? "")], [38, "A1B2C3"]] as const;
     return { ...answered, fields: new Map([...fields].sort(([one], [other]) => one - other)) };
   };
-  partner = await service.register({ name: "Cafe on the corner", refunds: "silent", timeZone: "UTC" });
+  partner = await service.register({ name: "Cafe on the corner", refunds: "silent", timeZone: steadyTimeZone });
   const columns = {
     ...{ kind: "TYPE", refId: "RRN", trace: "STAN", tid: "TID", amount: "AMOUNT", date: "DATE", reason: "REASON" },
   };

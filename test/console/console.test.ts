@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
+import { steadyTimeZone } from "../support/days.ts";
 import { type ConsoleBench, startConsole, violationsInBothSchemes, violationsOf } from "./browser.ts";
 
 let bench: ConsoleBench;
@@ -43,6 +44,8 @@ beforeAll(async () => {
   looking = await bench.pageOfFile();
   own = await bench.pageOfFile({ token: bench.credentials["apiKey"] ?? "" });
   receiverUrl = bench.credentials["receiverUrl"] ?? "";
+  const { partnerId, operatorToken } = bench.credentials;
+  await bench.call("PATCH", `/operator/v1/partners/${partnerId}`, { timeZone: steadyTimeZone }, operatorToken);
   await bench.call("POST", "/v1/commands", saleOf("order-17"));
   await bench.call(
     "POST",
@@ -58,7 +61,7 @@ beforeAll(async () => {
       callbackAddresses: ["127.0.0.0/8"],
       callingAddresses: ["127.0.0.0/8"],
     },
-    bench.credentials["operatorToken"],
+    operatorToken,
   );
   otherKey = String(other["apiKey"]);
 });
@@ -185,7 +188,7 @@ describe("the console", () => {
     const { operatorToken } = bench.credentials;
     const sold = await bench.call("POST", "/v1/commands", saleOf("batch-1", { tid: "T7", mid: "M7" }));
     await bench.call("POST", "/v1/commands", { command: "SETTLEMENT", reqId: randomUUID(), tid: "T7", mid: "M7" });
-    const page = await bench.open("/money?tab=merchants", { token: operatorToken ?? "" });
+    const page = await bench.open("/money?tab=merchants", { token: operatorToken ?? "", timeZone: steadyTimeZone });
     await page.getByText("M7").waitFor();
     const saved = page.waitForEvent("download");
     await page.getByRole("button", { name: "Save as CSV" }).click();
