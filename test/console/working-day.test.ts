@@ -241,7 +241,7 @@ describe("in the middle of a working day", () => {
         await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
         expect(await page.evaluate(cutTables), String(width)).toEqual([]);
         // A chart takes the new width a moment later.
-        await page.waitForFunction(`!(${isPageCut})`);
+        await expect.poll(() => page.evaluate(isPageCut), { message: String(width) }).toBe(false);
         if (width === 1_280 || (width === phone.width && isOnPhone))
           expect(await violationsInBothSchemes(page), String(width)).toEqual([]);
       }
