@@ -184,7 +184,7 @@ export const masterKeyText: Kind<Buffer | string> = kind(
   "the base64 of 32 bytes, or what a key service wrapped (vault:v1:… or aws:kms:…)",
 );
 
-/** 32 random hexadecimal digits have 100 and more. */
+/** Of texts of 32 random hexadecimal digits, one in 400,000 has less. */
 const tokenBitsMin = 90;
 
 export const token = kind(
