@@ -33,7 +33,7 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
-  hour12: false,
+  hourCycle: "h23",
 });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });

@@ -121,7 +121,7 @@ function columns(points: Figures["points"], span: Span, asOf: string, series: re
   return [times, ...series.map((name) => times.map((at) => known.get(at)?.[name] ?? 0))];
 }
 
-const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
+const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" });
 
 function tickOf(atS: number, span: Span): string {
