@@ -32,6 +32,8 @@ describe("the guard lets pass", () => {
     ["a card number within a longer run of digits", "00004111111111111111000"],
     ["12 digits of a retrieval reference", "411111111111"],
     ["digits that other marks part", "4111.1111.1111.1111"],
+    ["fractions in JSON", '{"lat":10.4111111111111111,"lng":[-106.371449635398431,0.2711360675856904e-3]}'],
+    ["a trace's id of 32 digits in a W3C header", "00-4558476276756da00735f08d4a2b9c11-00f067aa0ba902b7-01"],
     ["digits on several lines", "4111\n1111\r\n1111\r1111"],
     ["nothing", ""],
   ])("%s", (_, text) => {
@@ -141,10 +143,29 @@ describe("the guard finds", () => {
     );
     expect(holdsCardNumber('{"card":4111111111111111}')).toBe(true);
     expect(holdsCardNumber('{"card":4.111111111111111e15}')).toBe(true);
+    // Only a fraction outside of a string is none.
+    expect(holdsCardNumber('{"card":"0.4111111111111111"}')).toBe(true);
+    expect(holdsCardNumber('{"at":10.5,"card":"\\"0.4111111111111111"}')).toBe(true);
+    expect(holdsCardNumber('{"at":10.5,"card":4111111111111111}')).toBe(true);
+    expect(holdsCardNumber("see {0.4111111111111111}")).toBe(true);
   });
 
   test("one beside a UUID, which hides nothing but itself", () => {
     fc.assert(fc.property(fc.uuid(), cardNumbers, (uuid, number) => holdsCardNumber(`${uuid} ${number}`)));
+  });
+
+  test("one beside or within other hexadecimal digits, but not within an id or a digest of the usual lengths", () => {
+    const digits = fc.constantFrom(24, 32, 40, 64);
+    const padded = (number: string, length: number, letters: string) => `${letters}${number}`.padEnd(length, letters);
+    fc.assert(
+      fc.property(cardNumbers, digits, fc.constantFrom(..."abceABCE"), (number, length, letter) => {
+        expect(holdsCardNumber(padded(number, length, letter))).toBe(false);
+        expect(holdsCardNumber(`${padded("", length, letter)} ${number}`)).toBe(true);
+        expect(holdsCardNumber(padded(number, length + 1, letter))).toBe(true);
+        // A track of a card, with its separator and its filler.
+        expect(holdsCardNumber(`${number}D2512`.padEnd(length, "F"))).toBe(true);
+      }),
+    );
   });
 
   test("the end of text made to be slow to read, at once", () => {

@@ -78,9 +78,17 @@ const decodingsMax = 3;
 /** With or without dashes, as a separate word: measured, one in 3,000 contains what would pass as a card number. */
 const dashedUuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const bareUuid = "[0-9a-f]{12}[1-8][0-9a-f]{3}[89ab][0-9a-f]{15}";
-const uuidShaped = new RegExp(`(?<![0-9a-z])(?:${dashedUuid}|${bareUuid})(?![0-9a-z])`, "gi");
-const uuidDigits = 32;
+/**
+ * MongoDB's ids and the digests of MD5, SHA-1 and SHA-256: one SHA-256 of 2,000 contains what would pass as a card
+ * number. Of letters a track has D and F alone.
+ */
+const digest = "(?=[0-9df]*[abce])(?:[0-9a-f]{24}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})";
+const randomShaped = new RegExp(`(?<![0-9a-z])(?:${dashedUuid}|${bareUuid}|${digest})(?![0-9a-z])`, "gi");
+const shortestRandom = 24;
 const digitsOnly = /^\d+$/;
+const jsonShaped = /^\s*[[{].*[\]}]\s*$/s;
+/** One in 70 places on a map, `{"lat":…,"lng":…}`, contains what would pass as a card number. */
+const stringOrFraction = /"(?:[^"\\]|\\.)*"?|-?\d{1,3}\.\d+(?:[eE][+-]?\d+)?/gs;
 /** The maximum nesting of JSON text in strings of JSON text. */
 const jsonDepthMax = 8;
 /** A key and its value, or the beginning of that. */
@@ -133,7 +141,7 @@ function plainHoldsCardNumber(given: string): boolean {
   if (pairsSensitive(text)) return true;
   if (!enoughDigits.test(text)) return false;
   if (digitsOnly.test(text)) return isCardNumber(text);
-  const others = text.length < uuidDigits ? text : text.replace(uuidShaped, "|");
+  const others = withoutRandom(text);
   let groups: string[] = [];
   for (let at = 0; at < others.length; at += 1) {
     if (isDigit(others, at)) {
@@ -146,6 +154,13 @@ function plainHoldsCardNumber(given: string): boolean {
     }
   }
   return runHoldsCardNumber(groups);
+}
+
+/** Without ids and digests, and without JSON's fractions outside of its strings. */
+function withoutRandom(text: string): string {
+  const others = text.length < shortestRandom ? text : text.replace(randomShaped, "|");
+  if (!jsonShaped.test(others)) return others;
+  return others.replace(stringOrFraction, (token) => (token.startsWith('"') ? token : "|"));
 }
 
 function plain(text: string): string {

@@ -64,6 +64,9 @@ describe("chip", () => {
       const chip = { sequenceNumber: "001", track2: ciphertext, pinBlock: "0123456789ABCDEF", emv: cryptogram };
       expect(problemsOf(chip)).toEqual([]);
       expect(problemsOf({ sequenceNumber: "1", pinBlock: "0123456789ABCDEF".repeat(2), emv: ciphertext })).toEqual([]);
+      // Ciphertext that reads as the tag of a card number, and as the number and the separator of a track.
+      expect(problemsOf({ emv: "5A0450F925D9DC71C76587628AD3F423E444A94BBB7C22BD" })).toEqual([]);
+      expect(problemsOf({ track2: "888043721721D0348E7C5992E264D45C6C8983B0B2C68B91" })).toEqual([]);
       // A primitive tag's value is no tag.
       expect(problemsOf({ emv: "5F24035A0141" })).toEqual([]);
       expect(problemsOf({})).toEqual([]);
@@ -73,9 +76,15 @@ describe("chip", () => {
       ["a track with its separator", { track2: "4111111111111111D29122010000000000" }, "card.track2"],
       ["a track as a reader gives it", { track2: "4111111111111111=29122010000000000" }, "card.track2"],
       ["a short track in small letters", { track2: "411111111111d2912" }, "card.track2"],
+      ["a track and its filler", { track2: "4111111111111112D29122010000000000FFF" }, "card.track2"],
+      ["a track before other bytes", { track2: "4111111111111111D2912201A1B2C3" }, "card.track2"],
+      ["a number and its filler", { track2: "411111111111111F" }, "card.track2"],
       ["a number alone", { track2: "4111111111111111" }, "card.track2"],
       ["a card number among chip data", { emv: `${cryptogram}5A084111111111111111` }, "card.emv"],
       ["a track among chip data", { emv: "57114111111111111111D29122010000000000" }, "card.emv"],
+      ["a number with its filler among chip data", { emv: "5A084111111111111FFF" }, "card.emv"],
+      ["track 1 among chip data", { emv: "560E42343131313131313131313131315E41" }, "card.emv"],
+      ["a track of another kind among chip data", { emv: "9F6B104111111111111111D29122010000000F" }, "card.emv"],
       ["a card number inside another template", { emv: "A50A5A084111111111111111" }, "card.emv"],
       ["a card number inside a template", { emv: "700A5A084111111111111111" }, "card.emv"],
       [

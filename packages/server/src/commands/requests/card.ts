@@ -1,6 +1,7 @@
 import { cardSchemes, contradicts, swipeTypes } from "@paybell/contract";
 import { tlvHead } from "../../ber-tlv.ts";
 import type { FieldProblem } from "../../errors.ts";
+import { isCardNumber } from "../../guards/card-number.ts";
 import type { CardRequest } from "./request.ts";
 import { broken, oneOf } from "./rules.ts";
 
@@ -86,11 +87,25 @@ export function shownDigitsProblem(field: string, text: string): FieldProblem | 
     : broken(field, "invalid_card_number", `must show at most ${shownMax} digits, found ${shown}`);
 }
 
-/** Chip data that must not be in the clear: tracks 1 and 2 or parts of them; the card's number; its holder. */
-const clearTags: ReadonlySet<string> = new Set(["56", "57", "5A", "5F20", "9F1F", "9F20", "9F6B"]);
+/**
+ * Chip data that must not be in the clear, and whether its value is: tracks 1 and 2 or parts of them; the card's
+ * number; its holder. Ciphertext may be read as any tags: measured, of 255 bytes one in 80 has one of these, and one in
+ * 10,000 with such a value.
+ */
+const clearTags: Readonly<Record<string, (value: string) => boolean>> = {
+  "56": (value) => /^(?:[2-7][0-9A-F])+$/.test(value),
+  "57": isClearTrack,
+  "5A": isDigits,
+  "5F20": () => true,
+  "9F1F": () => true,
+  "9F20": isDigits,
+  "9F6B": isClearTrack,
+};
 const hexadecimal = /^(?:[0-9A-Fa-f]{2})+$/;
-/** As a reader returns it: number, separator, expiry, and the rest. */
-const clearTrack = /^[0-9]{12,19}[D=][0-9]{4}/i;
+/** As a reader returns it: number, separator, expiry, and digits to the end of its last byte. */
+const clearTrack = /^[0-9]{12,19}[D=][0-9]{4,}F*$/i;
+/** One in 10,000 ciphertexts begins so, and one in a million with a card's number. */
+const startOfTrack = /^([0-9]{12,19})[D=][0-9]{4}/i;
 const pinBlockDigits: readonly number[] = [16, 32];
 
 /** The fields of {@link chipProblems}: ciphertext may contain any digits, so only these rules apply to them. */
@@ -111,29 +126,36 @@ export function chipProblems({ sequenceNumber = "", track2 = "", pinBlock = "", 
 }
 
 function trackProblem(track2: string): FieldProblem | undefined {
-  const isClear = clearTrack.test(track2) || /^[0-9]+$/.test(track2);
-  if (isClear) return broken("card.track2", "card_number_in_clear", "must be encrypted by the POS");
+  if (isClearTrack(track2)) return broken("card.track2", "card_number_in_clear", "must be encrypted by the POS");
   return hexadecimal.test(track2) ? undefined : broken("card.track2", "invalid_value", "must be bytes in hexadecimal");
+}
+
+function isClearTrack(track: string): boolean {
+  const [, number = ""] = startOfTrack.exec(track) ?? [];
+  return isDigits(track) || clearTrack.test(track) || isCardNumber(number);
+}
+
+function isDigits(value: string): boolean {
+  return /^[0-9]+F*$/i.test(value);
 }
 
 function emvProblem(emv: string): FieldProblem | undefined {
   if (!hexadecimal.test(emv)) return broken("card.emv", "invalid_value", "must be bytes in hexadecimal");
-  const isClear = tagsOf(emv.toUpperCase()).some((tag) => clearTags.has(tag));
-  return isClear
+  return holdsClearTag(emv.toUpperCase())
     ? broken("card.emv", "card_number_in_clear", "must have card numbers and tracks encrypted by the POS")
     : undefined;
 }
 
-/** The tags of BER-TLV, including nested ones. Bytes that cannot be parsed, such as ciphertext, have none. */
-function tagsOf(hex: string): string[] {
-  const tags: string[] = [];
+/** In BER-TLV, nested or not. Bytes that cannot be parsed, such as ciphertext, have no tags. */
+function holdsClearTag(hex: string): boolean {
   for (let at = 0; at < hex.length; ) {
     const head = tlvHead(hex, at);
-    if (head === undefined || head.to > hex.length) break;
-    tags.push(head.tag);
+    if (head === undefined || head.to > hex.length) return false;
+    const value = hex.slice(head.from, head.to);
+    if (clearTags[head.tag]?.(value)) return true;
     const isConstructed = (Number.parseInt(head.tag.slice(0, 2), 16) & 0x20) !== 0;
-    if (isConstructed) tags.push(...tagsOf(hex.slice(head.from, head.to)));
+    if (isConstructed && holdsClearTag(value)) return true;
     at = head.to;
   }
-  return tags;
+  return false;
 }

@@ -212,6 +212,12 @@ describe("a full card number", () => {
     expect(cardWith({ track2: encrypted, pinBlock: pan, emv: encrypted })).toEqual([]);
   });
 
+  test("is none by chance in the certificate that a chip computed", () => {
+    const certificate = "A4769561277175E8";
+    expect(cardWith({ tc: certificate })).toEqual([]);
+    expect(cardWith({ holder: certificate })).toEqual(["card.holder card_number_in_clear"]);
+  });
+
   test("is not what a device id is that the operator registered, and no other field is exempt", async () => {
     const pan15 = "378282246310005";
     const problems = requestProblems({ ...sale, deviceId: pan15, billId: pan15 }, context);
