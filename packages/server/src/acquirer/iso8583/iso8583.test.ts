@@ -237,6 +237,9 @@ describe("an acquirer over ISO 8583", () => {
     closing.push(() => acquirer.close());
     expect(acquirer.refusesToken("4111111111111111")).toBe("A card number is not a token.");
     expect(acquirer.refusesToken("anything else")).toBeUndefined();
+    // One in ten tokens of digits passes Luhn, but no scheme has numbers that begin with 9000.
+    expect(acquirer.refusesToken("9000000000000001")).toBeUndefined();
+    expect(acquirer.refusesToken("efd82024e46708826222782e632fa2f6")).toBeUndefined();
   });
 
   test("requires a key if the profile requires MACs", () => {

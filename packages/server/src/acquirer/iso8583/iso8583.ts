@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
+import { holdsCardNumber } from "../../guards/card-number.ts";
 import {
   type Acquirer,
   type AcquirerAnswer,
@@ -22,7 +23,6 @@ import { Wire } from "./link/wire.ts";
 import { layoutOf, Mapping, nameOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
 import { MacKeys } from "./message/mac.ts";
-import { cardNumberIn } from "./message/masking.ts";
 import { matchProblems, wantsCards } from "./profile/read.ts";
 import type { NetworkName, Profile } from "./profile/schema.ts";
 import { type SignOffStore, SignOffs } from "./sign-offs.ts";
@@ -138,7 +138,7 @@ export class Iso8583Acquirer implements Acquirer {
 
   refusesToken(token: string): string | undefined {
     // A number in the token's place would lie in field 48 of a trace, and go where no card number is expected.
-    if (cardNumberIn(token)) return "A card number is not a token.";
+    if (holdsCardNumber(token)) return "A card number is not a token.";
     return this.#tokens.test(token) ? undefined : "The acquirer's host does not know tokens of this form.";
   }
 

@@ -39,6 +39,12 @@ describe("a masked message", () => {
     expect(lines([[62, "card 4111111111111111!"]])).toEqual(["MTI  0200", " 62  card 411111******1111!"]);
   });
 
+  test("shows a merchant's id, one in ten of which passes Luhn", () => {
+    expect(lines([[42, "100000000000009"]])).toEqual(["MTI  0200", " 42  100000000000009"]);
+    expect(lines([[42, "411111111111116"]])).toEqual(["MTI  0200", " 42  411111111111116"]);
+    expect(lines([[43, "100000000000009"]])).toEqual(["MTI  0200", " 43  100000*****0009"]);
+  });
+
   test("shows totals, even those that would pass for a card number", () => {
     const totals = "000010000000001500000001000000000411111111111111100";
     const masked = (mti: string) =>

@@ -1,4 +1,4 @@
-import { passesLuhn } from "../../../guards/card-number.ts";
+import { merchantIdHoldsCardNumber, passesLuhn } from "../../../guards/card-number.ts";
 import type { IsoMessage } from "./codec.ts";
 
 /** Always 42 digits of numbers and times, in which some would pass for a card number by chance. */
@@ -18,6 +18,7 @@ const shownAlways: ReadonlySet<number> = new Set([
 export const neverShown: ReadonlySet<number> = new Set([2, 14, 20, 34, 35, 36, 45, 52, 53, 55, 64, 96, 128]);
 
 const cardNumberField = 2;
+const midField = 42;
 const cardNumberRun = /[0-9]{13,19}/g;
 
 /** Private fields that this host's profile lets a trace show. */
@@ -50,8 +51,9 @@ function maskedField(
   if (number === cardNumberField) return maskedCardNumber(value);
   if (!isShown) return `(${value.length} characters, not shown)`;
   if (number === originalElementsField || isTotal) return printable(value);
+  const isCardNumber = number === midField ? merchantIdHoldsCardNumber : passesLuhn;
   return printable(value).replaceAll(cardNumberRun, (digits) =>
-    passesLuhn(digits) ? maskedCardNumber(digits) : digits,
+    isCardNumber(digits) ? maskedCardNumber(digits) : digits,
   );
 }
 
@@ -63,9 +65,4 @@ function maskedCardNumber(digits: string): string {
 /** A host's text must not move the cursor of the terminal that shows it. */
 function printable(text: string): string {
   return text.replaceAll(/[^ -~]/g, "?");
-}
-
-/** Whether `text` holds what could be a card number. */
-export function cardNumberIn(text: string): boolean {
-  return [...text.matchAll(cardNumberRun)].some(([digits]) => passesLuhn(digits));
 }
