@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { currencyDecimals } from "@paybell/contract";
 import type { ClearingColumn, ClearingProfile } from "../acquirer/iso8583/profile/schema.ts";
-import { holdsCardNumber, maskCardNumbers } from "../guards/card-number.ts";
+import { holdsCardNumber, maskCardNumbers, merchantIdHoldsCardNumber } from "../guards/card-number.ts";
 import { csvRecords, piecesAndEnd, textOf, UnreadableText } from "../intake/csv.ts";
 
 /** No record is longer. */
@@ -266,6 +266,7 @@ class LineReader {
     const value = this.#cell(line, cells, column);
     if (value.length > textMax) throw new UnreadableClearing(line, column, `it has over ${textMax} characters`);
     if (linesText.test(value)) throw new UnreadableClearing(line, column, "it has a control character");
-    return value.length > 12 && holdsCardNumber(value) ? maskCardNumbers(Buffer.from(value)).toString() : value;
+    const holds = column === "mid" ? merchantIdHoldsCardNumber : holdsCardNumber;
+    return value.length > 12 && holds(value) ? maskCardNumbers(Buffer.from(value)).toString() : value;
   }
 }
