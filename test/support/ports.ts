@@ -10,7 +10,8 @@ let nextPort = randomInt(portsPerProcess);
  * servers that listen on port 0. Each of vitest's processes has a range of its own and hands its ports out in turn.
  */
 export async function freePort(): Promise<number> {
-  const first = 10_000 + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 100) * portsPerProcess;
+  // Not 10_000: fetch refuses the port 10080.
+  const first = 10_200 + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 100) * portsPerProcess;
   for (;;) {
     const port = first + (nextPort++ % portsPerProcess);
     if (await isFree(port)) return port;

@@ -108,8 +108,9 @@ async function expectStatementsToAgree(bench: LedgerBench, partner: Partner, row
   const statements = new Statements(postgresStatements(bench.connections.homes), Date.now, 400);
   const nets = new Map<string, bigint>();
   const listed: string[] = [];
+  const now = Date.now();
   for (const daysAgo of [1, 0]) {
-    const date = new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10);
+    const date = new Date(now - daysAgo * 86_400_000).toISOString().slice(0, 10);
     const statement = statements.statement({ ...partner, settings: { timeZone: "UTC" } }, date);
     for await (const page of statement.pages) {
       for (const { kind, id } of page) if (kind === "transaction") listed.push(id);
