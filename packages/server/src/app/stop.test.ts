@@ -65,3 +65,18 @@ test("a database that goes away meanwhile ends the waiting, as soon as the lease
   await stopped;
   expect(done).toEqual(["links", "lease"]);
 });
+
+test("a lease that an instance which stood still believed lost ends no waiting once its beat's answer is read", async () => {
+  let leaseMs = 5_000;
+  const step = Promise.withResolvers<void>();
+  const { done, stopped } = stopping({ noticeMs: 0, leaseMs: () => leaseMs, closing: [() => step.promise] });
+  await vi.advanceTimersByTimeAsync(100);
+  leaseMs = 0;
+  await vi.advanceTimersByTimeAsync(100);
+  leaseMs = 5_000;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(done).toEqual(["drained"]);
+  step.resolve();
+  await stopped;
+  expect(done).toEqual(["drained", "lease"]);
+});

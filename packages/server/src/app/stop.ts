@@ -47,7 +47,7 @@ export async function stopInOrder(parts: StopParts): Promise<void> {
   for (const step of released) await wait(step, () => wasAlone);
 }
 
-/** Resolves with the step's end, or without it after `atMostMs`, or soon after the lease is lost. */
+/** Resolves with the step's end, or without it after `atMostMs`, or once the lease has been lost for `aloneMs`. */
 async function whileHeld(
   step: () => unknown,
   isLost: () => boolean,
@@ -58,7 +58,8 @@ async function whileHeld(
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setInterval(() => {
     const nowMs = performance.now();
-    if (isLost()) lostMs ??= nowMs;
+    // An instance that stood still looks before it reads the answer to its beat.
+    lostMs = isLost() ? (lostMs ?? nowMs) : undefined;
     const isOver = lostMs !== undefined && nowMs - lostMs >= aloneMs;
     if (isOver || nowMs - startedMs >= atMostMs) resolve();
   }, lookEveryMs);
