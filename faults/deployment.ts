@@ -177,7 +177,8 @@ export class Deployment {
           PAYBELL_ATTEMPT_TIMEOUT_MS: attemptTimeoutMs,
           PAYBELL_CONNECT_TIMEOUT_MS: attemptTimeoutMs,
           PAYBELL_ACQUIRER_TIMEOUT_MS: "1000",
-          PAYBELL_DRAIN_TIMEOUT_MS: "8000",
+          // Longer than an attempt: a planned stop repeats nothing.
+          PAYBELL_DRAIN_TIMEOUT_MS: "20000",
         },
       });
       this.instances.push(instance);
