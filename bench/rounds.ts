@@ -51,7 +51,8 @@ export async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment
   return {
     perS: (count / elapsedMs) * 1_000,
     ownUs: each(cpuMs),
-    postgresUs: each(postgresAfter - postgresBefore),
+    // A process of PostgreSQL that ends while they are read is missed.
+    postgresUs: each(Math.max(0, postgresAfter - postgresBefore)),
     receiverUs: each(receivedAfter.cpuMs - received.cpuMs),
   };
 }

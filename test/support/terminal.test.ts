@@ -1,11 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { watch } from "node:fs/promises";
+import { mkdtempSync, rmSync, watch } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { TerminalScreen } from "./terminal.ts";
 
 let folder: string;
@@ -41,9 +40,14 @@ test("leaves nothing behind when the process of its test is killed", async () =>
     stdio: ["ignore", "pipe", "inherit"],
   });
   await once(createInterface(child.stdout), "line");
-  const changes = watch(folder);
+  const ended = Promise.withResolvers<void>();
+  // It begins at once: that of node:fs/promises begins only when its first change is asked for.
+  const changes = watch(folder, (_, name) => {
+    if (name === "ended") ended.resolve();
+  });
+  onTestFinished(() => changes.close());
 
   child.kill("SIGKILL");
 
-  for await (const { filename } of changes) if (filename === "ended") break;
+  await ended.promise;
 });
