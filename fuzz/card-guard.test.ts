@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { holdsCardNumber } from "../packages/server/src/guards/card-number.ts";
 
@@ -29,7 +29,9 @@ describe("the card guard lets pass", () => {
   });
 
   test("250,000 digests of SHA-256", () => {
-    expect(countHits(250_000, () => randomBytes(32).toString("hex"))).toBe(0);
+    // Not random: one of 10,000,000 looks like a track.
+    let hashed = 0;
+    expect(countHits(250_000, () => createHash("sha256").update(String(hashed++)).digest("hex"))).toBe(0);
   });
 
   test("250,000 timestamps: every year of them", () => {

@@ -143,6 +143,8 @@ describe("the guard finds", () => {
     );
     expect(holdsCardNumber('{"card":4111111111111111}')).toBe(true);
     expect(holdsCardNumber('{"card":4.111111111111111e15}')).toBe(true);
+    expect(holdsCardNumber('{"card":4111111111111111.0}')).toBe(true);
+    expect(holdsCardNumber("[5555555555554444.00,378282246310005.0]")).toBe(true);
     // Only a fraction outside of a string is none.
     expect(holdsCardNumber('{"card":"0.4111111111111111"}')).toBe(true);
     expect(holdsCardNumber('{"at":10.5,"card":"\\"0.4111111111111111"}')).toBe(true);
@@ -162,10 +164,13 @@ describe("the guard finds", () => {
         expect(holdsCardNumber(padded(number, length, letter))).toBe(false);
         expect(holdsCardNumber(`${padded("", length, letter)} ${number}`)).toBe(true);
         expect(holdsCardNumber(padded(number, length + 1, letter))).toBe(true);
-        // A track of a card, with its separator and its filler.
-        expect(holdsCardNumber(`${number}D2512`.padEnd(length, "F"))).toBe(true);
       }),
     );
+    // Tracks of a card, with a separator and a filler.
+    for (const length of [24, 32, 40, 64]) {
+      expect(holdsCardNumber("4111111111111111D2912".padEnd(length, "F"))).toBe(true);
+      expect(holdsCardNumber("B4111111111111111D2912".padEnd(length, "c"))).toBe(true);
+    }
   });
 
   test("the end of text made to be slow to read, at once", () => {

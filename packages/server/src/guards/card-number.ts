@@ -80,15 +80,15 @@ const dashedUuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const bareUuid = "[0-9a-f]{12}[1-8][0-9a-f]{3}[89ab][0-9a-f]{15}";
 /**
  * MongoDB's ids and the digests of MD5, SHA-1 and SHA-256: one SHA-256 of 2,000 contains what would pass as a card
- * number. Of letters a track has D and F alone.
+ * number. A track has a D between its number and its expiry, and no other letter but a filler.
  */
-const digest = "(?=[0-9df]*[abce])(?:[0-9a-f]{24}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})";
+const digest = "(?!b?[0-9]{13,19}d[0-9]{4})(?=[0-9df]*[abce])(?:[0-9a-f]{24}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})";
 const randomShaped = new RegExp(`(?<![0-9a-z])(?:${dashedUuid}|${bareUuid}|${digest})(?![0-9a-z])`, "gi");
 const shortestRandom = 24;
 const digitsOnly = /^\d+$/;
 const jsonShaped = /^\s*[[{].*[\]}]\s*$/s;
 /** One in 70 places on a map, `{"lat":…,"lng":…}`, contains what would pass as a card number. */
-const stringOrFraction = /"(?:[^"\\]|\\.)*"?|-?\d{1,3}\.\d+(?:[eE][+-]?\d+)?/gs;
+const stringOrFraction = /"(?:[^"\\]|\\.)*"?|(?<=[[:,\s])-?\d{1,3}\.\d+(?:[eE][+-]?\d+)?/gs;
 /** The maximum nesting of JSON text in strings of JSON text. */
 const jsonDepthMax = 8;
 /** A key and its value, or the beginning of that. */

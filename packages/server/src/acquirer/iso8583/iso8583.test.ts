@@ -236,6 +236,7 @@ describe("an acquirer over ISO 8583", () => {
     const acquirer = new Iso8583Acquirer({ profile: { ...example, cardTokens: ".*" }, hosts, clock: systemClock });
     closing.push(() => acquirer.close());
     expect(acquirer.refusesToken("4111111111111111")).toBe("A card number is not a token.");
+    expect(acquirer.refusesToken("0004111111111111111")).toBe("A card number is not a token.");
     expect(acquirer.refusesToken("anything else")).toBeUndefined();
     // One in ten tokens of digits passes Luhn, but no scheme has numbers that begin with 9000.
     expect(acquirer.refusesToken("9000000000000001")).toBeUndefined();

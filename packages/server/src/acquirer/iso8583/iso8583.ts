@@ -138,7 +138,7 @@ export class Iso8583Acquirer implements Acquirer {
 
   refusesToken(token: string): string | undefined {
     // A number in the token's place would lie in field 48 of a trace, and go where no card number is expected.
-    if (holdsCardNumber(token)) return "A card number is not a token.";
+    if (holdsCardNumber(token.replace(/^0+/, ""))) return "A card number is not a token.";
     return this.#tokens.test(token) ? undefined : "The acquirer's host does not know tokens of this form.";
   }
 

@@ -1,7 +1,7 @@
 import { cardSchemes, contradicts, swipeTypes } from "@paybell/contract";
 import { tlvHead } from "../../ber-tlv.ts";
 import type { FieldProblem } from "../../errors.ts";
-import { isCardNumber } from "../../guards/card-number.ts";
+import { passesLuhn } from "../../guards/card-number.ts";
 import type { CardRequest } from "./request.ts";
 import { broken, oneOf } from "./rules.ts";
 
@@ -87,25 +87,15 @@ export function shownDigitsProblem(field: string, text: string): FieldProblem | 
     : broken(field, "invalid_card_number", `must show at most ${shownMax} digits, found ${shown}`);
 }
 
-/**
- * Chip data that must not be in the clear, and whether its value is: tracks 1 and 2 or parts of them; the card's
- * number; its holder. Ciphertext may be read as any tags: measured, of 255 bytes one in 80 has one of these, and one in
- * 10,000 with such a value.
- */
-const clearTags: Readonly<Record<string, (value: string) => boolean>> = {
-  "56": (value) => /^(?:[2-7][0-9A-F])+$/.test(value),
-  "57": isClearTrack,
-  "5A": isDigits,
-  "5F20": () => true,
-  "9F1F": () => true,
-  "9F20": isDigits,
-  "9F6B": isClearTrack,
-};
+/** Chip data that must not be in the clear: tracks 1 and 2 or parts of them; the card's number; its holder. */
+const clearTags: ReadonlySet<string> = new Set(["56", "57", "5A", "5F20", "9F1F", "9F20", "9F6B"]);
+const holderTags: ReadonlySet<string> = new Set(["5F20", "9F1F"]);
 const hexadecimal = /^(?:[0-9A-Fa-f]{2})+$/;
-/** As a reader returns it: number, separator, expiry, and digits to the end of its last byte. */
-const clearTrack = /^[0-9]{12,19}[D=][0-9]{4,}F*$/i;
-/** One in 10,000 ciphertexts begins so, and one in a million with a card's number. */
-const startOfTrack = /^([0-9]{12,19})[D=][0-9]{4}/i;
+/** A number, or the beginning of a track, after its start sentinel or filler: each byte two digits, or one in ASCII. */
+const packedDigits = /^[BF]*[0-9]{12}/i;
+const asciiDigits = /^(?:3B|25)?(?:42)?(?:3[0-9]){12}/i;
+/** As a reader returns it: number, separator, expiry, and the rest. */
+const startOfTrack = /^([0-9]{12,19})[D=][0-9]{2}([0-9]{2})/i;
 const pinBlockDigits: readonly number[] = [16, 32];
 
 /** The fields of {@link chipProblems}: ciphertext may contain any digits, so only these rules apply to them. */
@@ -130,32 +120,51 @@ function trackProblem(track2: string): FieldProblem | undefined {
   return hexadecimal.test(track2) ? undefined : broken("card.track2", "invalid_value", "must be bytes in hexadecimal");
 }
 
-function isClearTrack(track: string): boolean {
-  const [, number = ""] = startOfTrack.exec(track) ?? [];
-  return isDigits(track) || clearTrack.test(track) || isCardNumber(number);
-}
-
-function isDigits(value: string): boolean {
-  return /^[0-9]+F*$/i.test(value);
+/** Of ciphertexts one in 10,000 begins like a track, and one in 50,000 with a number that passes Luhn or a month. */
+function isClearTrack(track2: string): boolean {
+  if (/^[0-9]+F*$/i.test(track2) || asciiDigits.test(track2)) return true;
+  const [, number, monthOfExpiry = ""] = startOfTrack.exec(track2) ?? [];
+  return number !== undefined && (passesLuhn(number) || (monthOfExpiry >= "01" && monthOfExpiry <= "12"));
 }
 
 function emvProblem(emv: string): FieldProblem | undefined {
   if (!hexadecimal.test(emv)) return broken("card.emv", "invalid_value", "must be bytes in hexadecimal");
-  return holdsClearTag(emv.toUpperCase())
+  const { fields, isWhole } = readTlv(emv.toUpperCase());
+  const isClear = fields.some(({ tag, value }) => clearTags.has(tag) && (isWhole || isClearValue(tag, value)));
+  return isClear
     ? broken("card.emv", "card_number_in_clear", "must have card numbers and tracks encrypted by the POS")
     : undefined;
 }
 
-/** In BER-TLV, nested or not. Bytes that cannot be parsed, such as ciphertext, have no tags. */
-function holdsClearTag(hex: string): boolean {
+/**
+ * Whether a tag counts in bytes that cannot be read to their end, such as ciphertext: measured, of 255 random bytes one
+ * in 80 has one of {@link clearTags}, and one in 10,000 with such a value.
+ */
+function isClearValue(tag: string, value: string): boolean {
+  return holderTags.has(tag) || packedDigits.test(value) || asciiDigits.test(value);
+}
+
+interface TlvField {
+  readonly tag: string;
+  readonly value: string;
+}
+
+/** BER-TLV, with the fields of templates, and whether it could be read to its end. */
+function readTlv(hex: string): { readonly fields: readonly TlvField[]; readonly isWhole: boolean } {
+  const fields: TlvField[] = [];
+  let isWhole = true;
   for (let at = 0; at < hex.length; ) {
     const head = tlvHead(hex, at);
-    if (head === undefined || head.to > hex.length) return false;
+    if (head === undefined || head.to > hex.length) return { fields, isWhole: false };
     const value = hex.slice(head.from, head.to);
-    if (clearTags[head.tag]?.(value)) return true;
-    const isConstructed = (Number.parseInt(head.tag.slice(0, 2), 16) & 0x20) !== 0;
-    if (isConstructed && holdsClearTag(value)) return true;
+    fields.push({ tag: head.tag, value });
+    const isTemplate = (Number.parseInt(head.tag.slice(0, 2), 16) & 0x20) !== 0;
+    if (isTemplate) {
+      const inner = readTlv(value);
+      fields.push(...inner.fields);
+      isWhole &&= inner.isWhole;
+    }
     at = head.to;
   }
-  return false;
+  return { fields, isWhole };
 }

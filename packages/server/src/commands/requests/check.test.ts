@@ -215,6 +215,7 @@ describe("a full card number", () => {
   test("is none by chance in the certificate that a chip computed", () => {
     const certificate = "A4769561277175E8";
     expect(cardWith({ tc: certificate })).toEqual([]);
+    expect(cardWith({ tc: "378282246310005F" })).toEqual(["card.tc card_number_in_clear"]);
     expect(cardWith({ holder: certificate })).toEqual(["card.holder card_number_in_clear"]);
   });
 
