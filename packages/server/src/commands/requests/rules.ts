@@ -84,7 +84,7 @@ export function replaceUnsendable(text: string): string {
 
 const merchantId = /(^|\.)(mid|merchantId)$/;
 const transactionCertificate = /(^|\.)tc$/;
-/** Eight bytes: measured, one in 20,000 has digits that would pass as a card number. One of that has only a filler. */
+/** Eight bytes, one in 20,000 of which would pass as a card number. Digits with only a filler after them may be one. */
 const cryptogram = /^(?=[0-9]*[A-F])(?![0-9]+F+$)[0-9A-F]{16}$/i;
 
 /** The check for one field. The message never repeats the value. */
