@@ -36,6 +36,8 @@ export interface OpenOptions {
   /** Signs in with it; left out: the sandbox signs in by itself. */
   readonly token?: string;
   readonly timeZone?: string;
+  /** Dialogs slide into their place, and out of it; left out: the system asks for less motion, and they do not. */
+  readonly moves?: boolean;
 }
 
 const startMs = 60_000;
@@ -93,10 +95,13 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
     args: ["--no-sandbox", "--disable-gpu"],
     timeout: startMs,
   });
-  const pageOfFile = async ({ width = 1280, scheme = "light", token, timeZone = "UTC" }: OpenOptions = {}) => {
+  const pageOfFile = async (options: OpenOptions = {}) => {
+    const { width = 1280, scheme = "light", token, timeZone = "UTC", moves = false } = options;
     const viewport = { width, height: width < 500 ? 844 : 800 };
     const here = { locale: "en-GB", timezoneId: timeZone };
-    const context = await browser.newContext({ viewport, colorScheme: scheme, ...here });
+    // A button that moves between the pointer's down and up is not clicked.
+    const reducedMotion = moves ? "no-preference" : "reduce";
+    const context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion, ...here });
     if (token !== undefined) await context.request.post(`${baseUrl}/console/session`, { data: { token } });
     const page = await context.newPage();
     page.setDefaultTimeout(120_000);

@@ -24,7 +24,7 @@ describe("an action", () => {
   test("that was confirmed is not run again by more clicks while its dialog closes, but can be confirmed anew", async () => {
     // Its button stays when it has succeeded; that of a key's rotation is replaced by the new key's.
     const partner = await service.register({ name: "Clicked", callBackUrlChange: "partner" });
-    const page = await browser.open("/?tab=endpoints", { token: partner.secrets.apiKey });
+    const page = await browser.open("/?tab=endpoints", { token: partner.secrets.apiKey, moves: true });
     const changes = requestsOf(page, "/v1/callback-url");
     for (const times of [1, 2]) {
       await page.getByLabel("New URL").fill(partner.server.url);
@@ -44,6 +44,24 @@ describe("an action", () => {
       );
       expect(changes).toHaveLength(times);
     }
+  });
+
+  test("is asked for in one place from the first moment, where the system asks for less motion", async () => {
+    const { id } = await service.register({ name: "Still" });
+    const page = await browser.open(`/partners/${id}`);
+    await page.getByRole("button", { name: "Pause deliveries" }).waitFor();
+    const tops = await page.evaluate<number[]>(`new Promise((done) => {
+      const tops = [];
+      const look = () => {
+        const dialog = document.querySelector("[role=dialog]");
+        if (dialog !== null) tops.push(Math.round(dialog.getBoundingClientRect().top));
+        if (tops.length < 10) requestAnimationFrame(look);
+        else done(tops);
+      };
+      look();
+      [...document.querySelectorAll("button")].find((one) => one.innerText === "Pause deliveries").click();
+    })`);
+    expect([...new Set(tops)]).toHaveLength(1);
   });
 
   test("by the key r runs once, however long the key is held, and not while it is under way", async () => {

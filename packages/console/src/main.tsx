@@ -53,6 +53,7 @@ const theme = createTheme({
   defaultRadius: "sm",
   focusRing: "auto",
   cursorType: "pointer",
+  respectReducedMotion: true,
   components: {
     Text: { defaultProps: { size: "sm" } },
     ...Object.fromEntries(inputs.map((name) => [name, { defaultProps: { size: "xs" } }])),
