@@ -371,6 +371,11 @@ test("what strangers write is text on every page: nothing of it runs, and the po
     await page.locator("h1").first().waitFor();
     await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
   }
+  await page.goto(`${browser.baseUrl}/console/partners/${partner.id}`);
+  await page.getByRole("button", { name: "Share a view" }).click();
+  await page.getByRole("dialog").waitFor();
+  // The style by which the page behind does not scroll is let in.
+  await expect.poll(() => page.evaluate<unknown>("getComputedStyle(document.body).overflowY")).toBe("hidden");
   await page.goto(`${browser.baseUrl}/console/notifications/${id}`);
   await page.getByText("onerror").first().waitFor();
   expect(await page.evaluate<unknown>("window.ran")).toBeUndefined();

@@ -5,6 +5,7 @@ import "./history.css";
 import "./face.css";
 import { createTheme, type MantineColorsTuple, MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
+import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Router } from "wouter";
@@ -63,6 +64,9 @@ const theme = createTheme({
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
 const page = document.getElementById("page");
 if (page === null) throw new Error("The page has lost its root.");
+
+// Mantine's dialogs keep the page behind from scrolling by a style that asks here for its nonce.
+setNonce(nonce);
 
 createRoot(page).render(
   <StrictMode>
