@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import type { BacklogPlan } from "./backlog.ts";
 import type { BurstPlan } from "./burst.ts";
-import { namesOf, wholeNumber } from "./command.ts";
+import { namesOf, UsageError, wholeNumber } from "./command.ts";
 import type { LatencyPlan } from "./latency.ts";
 import type { RecoveryPlan } from "./recovery.ts";
 
@@ -87,6 +87,9 @@ const modes = {
 
 const quickParts: readonly PartName[] = ["raw", "plain", "engine", "service", "bullmq", "latency"];
 
+/** Has no meaning with `--against`. */
+const onlyHere = ["only", "rounds", "round-ms", "rate"] as const;
+
 /** @throws UsageError naming what cannot be read */
 export function readOptions(argv: readonly string[]): BenchOptions {
   const { values } = parseArgs({
@@ -101,6 +104,9 @@ export function readOptions(argv: readonly string[]): BenchOptions {
       against: { type: "string" },
     },
   });
+  const other = onlyHere.find((name) => values.against !== undefined && values[name] !== undefined);
+  if (other !== undefined)
+    throw new UsageError(`--against takes no --${other}: every row is measured, in rounds of its own`);
   const mode = values.smoke ? modes.smoke : values.quick ? modes.quick : modes.full;
   const quick = values.quick || values.smoke;
   const usual: readonly PartName[] = quick ? quickParts : partNames;

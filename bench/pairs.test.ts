@@ -26,6 +26,18 @@ test("another checkout is measured in turns with this one", async () => {
   );
 });
 
+test("an option that does not apply to two checkouts is refused", () => {
+  expect(readOptions(["--against", root, "--quick"]).against).toBe(root);
+  for (const option of [
+    ["--only", "batches"],
+    ["--rounds", "2"],
+    ["--round-ms", "9"],
+    ["--rate", "7"],
+  ]) {
+    expect(() => readOptions(["--against", root, ...option]), option[0]).toThrow(`--against takes no ${option[0]}`);
+  }
+});
+
 test("a folder that is no checkout is refused by name", async () => {
   const measuring = measurePairs("/nowhere", plan, new Cleanup(), () => undefined);
   await expect(measuring).rejects.toThrow("/nowhere/bench/processes/service.ts is not there");

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
-import { namesOf, wholeNumber } from "../bench/command.ts";
+import { namesOf, UsageError, wholeNumber } from "../bench/command.ts";
 import { catalogue, type InjectedFault, type Needs } from "./catalogue.ts";
 import type { DeploymentPlan } from "./deployment.ts";
 import type { SeededRandom } from "./random.ts";
@@ -25,16 +25,21 @@ export interface FaultOptions {
 
 const names = catalogue.map(({ name }) => name);
 
+/** What a long run processes until the next fault. */
+const commandsOfFault = 2_000;
+const commandsOfShortRun = 1_000;
+
 export const usage = `npm run faults -- [--seed n] [--quick] [--citus] [--only name,…] [--faults n] [--commands n]
   [--per-second n] [--stages n]
+Without --commands, ${commandsOfFault} for each fault of a long run
 --quick lets each fault of the short form happen once; --only, those that it names
 --citus needs PostgreSQL 15 with Citus on this machine, and starts a coordinator and two workers
 The faults: ${names.join(", ")}
 `;
 
 const modes = {
-  full: { faults: 500, commands: 1_000_000, perSecond: 900, stages: 3 },
-  short: { faults: undefined, commands: 1_000, perSecond: 200, stages: 2 },
+  full: { faults: 500, perSecond: 900, stages: 3 },
+  short: { faults: undefined, perSecond: 200, stages: 2 },
 };
 
 /** @throws UsageError naming what cannot be read */
@@ -52,14 +57,17 @@ export function readOptions(argv: readonly string[]): FaultOptions {
       stages: { type: "string" },
     },
   });
-  const mode = values.quick || values.only !== undefined ? modes.short : modes.full;
+  const isShort = values.quick || values.only !== undefined;
+  const mode = isShort ? modes.short : modes.full;
+  const faults = wholeNumber("--faults", values.faults, mode.faults);
+  const usualCommands = isShort || faults === undefined ? commandsOfShortRun : faults * commandsOfFault;
   return {
     seed: wholeNumber("--seed", values.seed, randomInt(2 ** 31)),
     quick: values.quick,
     citus: values.citus,
     only: values.only === undefined ? undefined : namesOf("--only", values.only, names),
-    faults: wholeNumber("--faults", values.faults, mode.faults),
-    commands: wholeNumber("--commands", values.commands, mode.commands),
+    faults,
+    commands: wholeNumber("--commands", values.commands, usualCommands),
     perSecond: wholeNumber("--per-second", values["per-second"], mode.perSecond),
     stages: wholeNumber("--stages", values.stages, mode.stages),
   };
@@ -91,11 +99,17 @@ const onCitus: Kind = {
 
 /** After this many faults a new stage begins, so that disk and memory of a long run stay bounded. */
 const faultsOfStage = 24;
+/** The disk of 1 GB that a stage may have was full after 317,000 (measured). */
+const commandsOfStageMax = 240_000;
 const partners = 8;
 /** Each takes a second of two processors to start. */
 const quickInstancesMax = 2;
 
-/** The plan of faults and stages. Every fault that was asked for comes about as often as every other one. */
+/**
+ * The plan of faults and stages. Every fault that was asked for comes about as often as every other one.
+ *
+ * @throws UsageError if a stage would get more commands than its disk holds
+ */
 export function planOf(options: FaultOptions, random: SeededRandom): readonly FaultSeries[] {
   const wanted = catalogue.filter(({ name, isQuick }) => options.only?.includes(name) ?? (isQuick || !options.quick));
   const usable = kindsOf(options).filter((kind) => faultsOf(kind, wanted, options).length > 0);
@@ -113,6 +127,12 @@ export function planOf(options: FaultOptions, random: SeededRandom): readonly Fa
     const faults = Array.from({ length: Math.min(left, share, faultsOfStage) }, () => next.next().value);
     allSeries.push({ stage: stageOf(kind, options), faults });
     left -= faults.length;
+  }
+  const faultsMax = Math.max(...allSeries.map(({ faults }) => faults.length));
+  const commandsMax = Math.floor((commandsOfStageMax / faultsMax) * total);
+  if (options.commands > commandsMax) {
+    const found = `found ${options.commands}`;
+    throw new UsageError(`--commands can be ${commandsMax} with ${total} faults, as a stage's disk is small; ${found}`);
   }
   return allSeries;
 }
