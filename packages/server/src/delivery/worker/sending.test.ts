@@ -70,6 +70,35 @@ describe("the outcome of an attempt", () => {
     expect(begun).toContain(later);
   });
 
+  test("of an earlier ownership that could not be stored opens no circuit again that is closed now", async () => {
+    const record = Promise.withResolvers<"applied">();
+    const { time, pending, worker, begun, circuits, shards, answer } = await workerOver({
+      record: () => record.promise,
+    });
+    circuits.load = async () => [open];
+    worker.leaseLost();
+    worker.tick();
+    pending.rows = [deliveryOf(partnerId)];
+    await time.pass(62_000);
+    expect(begun).toEqual(pending.rows);
+    pending.rows = [];
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    // Another worker had the shard meanwhile, and stored that the endpoint accepts.
+    circuits.load = async () => [];
+    worker.leaseLost();
+    shards.mine = shards.mine.map(({ shard, epoch }) => ({ shard, epoch: epoch + 2 }));
+    worker.tick();
+    await time.pass(2_000);
+    record.reject(new Error("away"));
+    await time.pass(10);
+    const later = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    for (const one of later) worker.offer(one, time.ms);
+    await time.pass(10);
+    // An open one would let a probe pass, and nothing beside it.
+    expect(begun.slice(1)).toEqual(later);
+  });
+
   test("of a POST that failed gives its partner no further POST in the same second", async () => {
     const { time, worker, begun, answers } = await workerOver({}, { slotsMax: 32, maxPerSecond: 2 });
     await time.pass(2_000);
