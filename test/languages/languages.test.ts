@@ -153,7 +153,7 @@ function holdToTheContract(language: ClientPackage, out: string): void {
         keys: sealerKeys(options),
         run: randomUUID().slice(0, 8),
         nowMs: Date.now,
-        limits: { pieces: 2, gapMs: 10 },
+        limits: { pieces: 2, gapMs: 10, connectTimeoutMs: timeoutMs },
       });
       expect(reportJson(report), server.output()).toMatchObject({ passed: true });
       expect(countsOf(report.results)).toMatchObject({ failed: 0, notRun: 0 });

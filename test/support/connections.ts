@@ -23,10 +23,15 @@ export async function openOwnDatabase(options: TestDatabaseOptions = {}): Promis
   return connections;
 }
 
+/** Waits for a connection as long as a machine with other work needs. */
+export function connectionsTo(url: string, connectionsMax: number): Database {
+  return openDatabase(url, { connectionsMax, connectTimeoutMs: 600_000, onIdleError: () => undefined });
+}
+
 async function open({ as, connectionsMax = 12 }: TestDatabaseOptions) {
   const database = await createDatabase();
   const url = as === "service" ? database.serviceUrl : database.url;
-  const connections = openDatabase(url, { connectionsMax, onIdleError: () => undefined });
+  const connections = connectionsTo(url, connectionsMax);
   const end = async () => {
     await connections.close();
     await database.drop();

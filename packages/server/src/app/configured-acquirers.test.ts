@@ -1,6 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { connectionsTo } from "../../../../test/support/connections.ts";
 import { createDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { profile } from "../acquirer/iso8583/example-profile.fixture.ts";
@@ -13,7 +14,6 @@ import { Till } from "../acquirer/till.fixture.ts";
 import { systemClock } from "../clock.ts";
 import { readConfig } from "../config/config.ts";
 import { MasterKey } from "../partners/master-key.ts";
-import { openDatabase } from "../store/database/database.ts";
 import type { NewEvent } from "../telemetry/events.ts";
 import { createLog } from "../telemetry/log.ts";
 import {
@@ -180,7 +180,7 @@ test("a MAC key that could not be put back while the database was away is put ba
 test("a MAC key that came over the link of the settings ends for good once the service starts with another one", async () => {
   vi.useRealTimers();
   const created = await createDatabase();
-  const database = openDatabase(created.serviceUrl, { connectionsMax: 2, onIdleError: () => undefined });
+  const database = connectionsTo(created.serviceUrl, 2);
   onTestFinished(async () => {
     await database.close();
     await created.drop();
@@ -215,7 +215,7 @@ test.each([
 ])("an advice of a host is approved only if its event is durable: %s, %s", async (isDurable, code) => {
   vi.useRealTimers();
   const created = await createDatabase();
-  const database = openDatabase(created.serviceUrl, { connectionsMax: 2, onIdleError: () => undefined });
+  const database = connectionsTo(created.serviceUrl, 2);
   const host = await FakeHost.listen();
   onTestFinished(async () => {
     await host.close();

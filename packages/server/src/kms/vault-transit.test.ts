@@ -78,7 +78,7 @@ function endless(): void {
 const answers = (how: (response: ServerResponse) => void) => {
   answerWith = how;
 };
-const vault = (timeoutMs = 5_000) => new VaultTransit({ url, mount: "transit", key: "paybell", tokenFile, timeoutMs });
+const vault = (timeoutMs = 60_000) => new VaultTransit({ url, mount: "transit", key: "paybell", tokenFile, timeoutMs });
 const settings = () => ({ PAYBELL_KMS: "vault", PAYBELL_KMS_URL: url, PAYBELL_KMS_TOKEN_FILE: tokenFile });
 
 test("a key is unwrapped by the key service that wrapped it, and by no other", async () => {
@@ -113,7 +113,7 @@ test.each([
   ["answers without an end", endless, /over 64 KiB/],
   ["leads elsewhere", leadElsewhere, /could not be asked/],
   ["never answers", () => answers(() => undefined), /could not be asked/, 500],
-])("one that %s ends the start, with no secret in its words", async (_, prepare, words, timeoutMs = 60_000) => {
+])("one that %s ends the start, with no secret in its words", async (_, prepare, words, timeoutMs?) => {
   const wrapped = await vault().wrap(randomBytes(32));
   await prepare();
   const failure: Error = (await vault(timeoutMs)

@@ -1,5 +1,6 @@
 import { createSecretKey } from "node:crypto";
 import { afterAll, expect, onTestFinished } from "vitest";
+import { connectionsTo } from "../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
 import {
   type Acquirer,
@@ -17,7 +18,7 @@ import { type LeaseId, newId, type PartnerId, type TransactionId } from "../ids.
 import type { IpnFacts } from "../ipn/facts.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../partners/partner.ts";
-import { type Database, openDatabase } from "../store/database/database.ts";
+import type { Database } from "../store/database/database.ts";
 import { postgresReversals } from "../store/reversals/reversals.ts";
 import { createHistory, insertLease } from "../store/rows.fixture.ts";
 import { postgresSettlements } from "../store/settlements/settlements.ts";
@@ -96,7 +97,7 @@ export class LedgerBench {
 
   static async open(options: LedgerBenchOptions = {}): Promise<LedgerBench> {
     const database = await createDatabase();
-    const connections = openDatabase(database.url, { connectionsMax: 24, onIdleError: () => {} });
+    const connections = connectionsTo(database.url, 24);
     await createHistory(connections.pool);
     return new LedgerBench(database, connections, {
       acquirerTimeoutMs: 200,

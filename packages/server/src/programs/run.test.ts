@@ -6,13 +6,13 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { connectionsTo } from "../../../../test/support/connections.ts";
 import { createDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { freePort } from "../../../../test/support/ports.ts";
 import { temporaryFolder } from "../../../../test/support/temporary.ts";
 import { runProgram } from "../backups/programs.ts";
 import { appendTo } from "../operators/audit.ts";
 import { MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
-import { openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import { postgresPartners } from "../store/partners/partners.ts";
 import { runAcquirerTest } from "./acquirer-test.ts";
@@ -210,7 +210,7 @@ test("a rotation of the master key says that the others can be removed once noth
   onTestFinished(() => stored.drop());
   const keys = Array.from({ length: 3 }, () => randomBytes(32).toString("base64"));
   const [old = "", lost = "", next = ""] = keys;
-  const database = openDatabase(stored.url, { connectionsMax: 2, onIdleError: () => undefined });
+  const database = connectionsTo(stored.url, 2);
   const store = postgresPartners(database);
   await requireFittingMasterKey(MasterKey.parse(old), store);
   await store.storeSealed("of a test", MasterKey.parse(lost).sealNamed(Buffer.from("a secret"), "of a test"));
@@ -243,7 +243,7 @@ test("a program of PostgreSQL's gets no secret of ours, and ends with the comman
 test("an export of the audit that follows it writes each entry once, and one that cannot be written fails", async () => {
   const stored = await createDatabase();
   onTestFinished(() => stored.drop());
-  const database = openDatabase(stored.url, { connectionsMax: 4, onIdleError: () => undefined });
+  const database = connectionsTo(stored.url, 4);
   const texts = { action: "test", subject: "", before: "", after: "", actor: "a", role: "admin", tokenId: "" };
   const append = () => appendTo(new PostgresAudit(database.pool), { atMs: Date.now(), address: "", ...texts });
   await append();

@@ -4,18 +4,18 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
+import { connectionsTo } from "../../../../test/support/connections.ts";
 import { createDatabase } from "../../../../test/support/database.ts";
 import { systemClock, systemTimers } from "../clock.ts";
 import { newId } from "../ids.ts";
 import { Lease } from "../leases/lease.ts";
 import { PostgresListener } from "./database/client.ts";
-import { openDatabase } from "./database/database.ts";
 import { postgresLeases } from "./leases.ts";
 
 async function openLeases() {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
-  const database = openDatabase(url, { connectionsMax: 6, onIdleError: () => undefined });
+  const database = connectionsTo(url, 6);
   onTestFinished(() => database.close());
   const connection = await database.connectDirectly();
   onTestFinished(() => connection.end());
@@ -93,7 +93,7 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
   const proxy = await freezingProxy(url);
-  const database = openDatabase(proxy.url, { connectionsMax: 6, onIdleError: () => undefined });
+  const database = connectionsTo(proxy.url, 6);
   onTestFinished(() => database.close());
   const listener = new PostgresListener({
     connect: () => database.connectDirectly(),

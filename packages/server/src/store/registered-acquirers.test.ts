@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { connectionsTo } from "../../../../test/support/connections.ts";
 import { createDatabase } from "../../../../test/support/database.ts";
 import { lockWaits } from "../../../../test/support/locks.ts";
 import { dumpRows } from "../../../../test/support/rows.ts";
@@ -9,7 +10,6 @@ import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import type { TransactionId } from "../ids.ts";
 import { MasterKey, resealAll } from "../partners/master-key.ts";
 import { completeTerminal } from "../partners/terminal.ts";
-import { openDatabase } from "./database/database.ts";
 import { postgresReSeal } from "./partners/partners.ts";
 import { PostgresAcquirers } from "./registered-acquirers.ts";
 import { postgresReversals } from "./reversals/reversals.ts";
@@ -23,7 +23,7 @@ const macKey = "0123456789abcdeffedcba9876543210";
 const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
 
 const database = await createDatabase();
-const connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
+const connections = connectionsTo(database.url, 6);
 const store = new PostgresAcquirers(connections);
 let registry = new AcquirerRegistry(store, new MasterKey(oldRaw));
 afterAll(async () => {

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
+import { connectionsTo } from "../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { type LeaseId, lowestId, newId, nilId, type PartnerId } from "../ids.ts";
-import { openDatabase } from "./database/database.ts";
 import { PostgresRestores } from "./restores.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "./rows.fixture.ts";
 import { PostgresTransactions } from "./transactions/transactions.ts";
@@ -13,7 +13,7 @@ async function openTestDatabase() {
 }
 
 function connect({ url }: Pick<TestDatabase, "url">) {
-  const database = openDatabase(url, { connectionsMax: 6, onIdleError: () => undefined });
+  const database = connectionsTo(url, 6);
   onTestFinished(() => database.close());
   return { database, restores: new PostgresRestores(database), transactions: new PostgresTransactions(database) };
 }

@@ -64,6 +64,8 @@ export interface DatabaseOptions {
   readonly connectionsMax: number;
   /** Called for connections that broke while idle; they are replaced. */
   readonly onIdleError: (error: Error) => void;
+  /** Of each connection; default: 5 s. A process that stands still for as long takes a server for dead that answered. */
+  readonly connectTimeoutMs?: number;
   /** With Citus, the result of `findHomes`. */
   readonly homes?: readonly HomeAddress[] | undefined;
 }
@@ -72,7 +74,7 @@ export function openDatabase(connectionString: string, options: DatabaseOptions)
   const common: PoolConfig = {
     connectionString,
     types: parsers,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     // A new connection plans each statement again. With pg's default of 10 s an idle instance opened one every eight
     // seconds.
     idleTimeoutMillis: 60_000,

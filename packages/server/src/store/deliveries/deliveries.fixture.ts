@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach } from "vitest";
+import { connectionsTo } from "../../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
 import type { Delivery } from "../../delivery/delivery.ts";
 import type { QueuePage, QueueRead } from "../../delivery/store.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { ReportedCompletion } from "../../ledger/store.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { createHistory, insertPartner, sampleNotification, sampleReport } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresDeliveries } from "./deliveries.ts";
@@ -32,7 +33,7 @@ export function useDeliveries(): DeliveriesContext {
 
   beforeAll(async () => {
     database = await createDatabase();
-    const connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+    const connections = connectionsTo(database.url, 12);
     await createHistory(connections.pool);
     context.connections = connections;
     context.completions = new PostgresCompletions(connections.homes);

@@ -1,5 +1,6 @@
 import { createSecretKey, randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
+import { connectionsTo } from "../../../../../test/support/connections.ts";
 import { createDatabase } from "../../../../../test/support/database.ts";
 import { ContentMac } from "../../delivery/attempt/content-mac.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
@@ -10,7 +11,6 @@ import { sealing } from "../../notifications/pull.ts";
 import type { NotificationStore } from "../../notifications/store.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
-import { openDatabase } from "../database/database.ts";
 import { Homes } from "../database/homes.ts";
 import { sampleFacts } from "../rows.fixture.ts";
 import { Partitions } from "../schema/partitions.ts";
@@ -38,7 +38,7 @@ export interface NotificationBench {
 /** @param watch wraps the pool that the store uses */
 export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): Promise<NotificationBench> {
   const database = await createDatabase();
-  const connections = openDatabase(database.url, { connectionsMax: 16, onIdleError: () => {} });
+  const connections = connectionsTo(database.url, 16);
   const { pool, engine } = connections;
   const clock = { nowMs: () => Date.now() };
   const changed: NotificationId[] = [];

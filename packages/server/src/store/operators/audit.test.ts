@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openOwnDatabase } from "../../../../../test/support/connections.ts";
+import { connectionsTo, openOwnDatabase } from "../../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import {
   type AuditEntry,
@@ -12,7 +12,7 @@ import {
   firstHash,
   verifyAudit,
 } from "../../operators/audit.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { PostgresAudit } from "./audit.ts";
 
 let database: TestDatabase;
@@ -20,7 +20,7 @@ let connections: Database;
 let audit: PostgresAudit;
 beforeAll(async () => {
   database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 8, onIdleError: () => {} });
+  connections = connectionsTo(database.url, 8);
   audit = new PostgresAudit(connections.pool);
 });
 afterAll(async () => {

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
+import { connectionsTo } from "../../../../../test/support/connections.ts";
 import { createDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import { systemClock } from "../../clock.ts";
 import { Operators } from "../../operators/operators.ts";
-import { openDatabase } from "../database/database.ts";
 import { postgresOperators } from "./operators.ts";
 
 test("the token of a sign-in is deleted a day after it ended, and one that an admin made is kept", async () => {
   const database = await createDatabase();
-  const connections = openDatabase(database.serviceUrl, { connectionsMax: 2, onIdleError: () => {} });
+  const connections = connectionsTo(database.serviceUrl, 2);
   onTestFinished(async () => {
     await connections.close();
     await database.drop();

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { connectionsTo } from "../../../../../test/support/connections.ts";
 import { createDatabase } from "../../../../../test/support/database.ts";
 import { lowestId, newId, type PartnerId } from "../../ids.ts";
-import { openDatabase } from "../database/database.ts";
 import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { dayMs } from "../schema/partitions.ts";
@@ -12,7 +12,7 @@ let dropped: Record<string, number>;
 const ledgerDays = 400;
 
 const database = await createDatabase();
-const connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+const connections = connectionsTo(database.url, 12);
 beforeEach(async () => {
   await query("TRUNCATE transactions, reversals, batches, terminals, pending, parked, partners CASCADE");
   partnerId = await insertPartner(connections.pool);
@@ -242,7 +242,7 @@ describe("the ledger's retention", () => {
     await query(fill, [partnerId, `${lowestId(Date.now()).slice(0, 14)}7000-8000-000000000000`, new Date()]);
     const atMs = Date.now() - 401 * dayMs;
     await query(fill, [partnerId, `${lowestId(atMs).slice(0, 14)}7000-8000-000000000000`, new Date(atMs)]);
-    const watched = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
+    const watched = connectionsTo(database.url, 12);
     const plans: CarriedOut[] = watchPlans(watched.engine);
     await retention(watched).run();
     await watched.close();

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectionsTo } from "../../../../../test/support/connections.ts";
 import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
 import { outcomeOf } from "../../delivery/delivery.fixture.ts";
 import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { PostgresDeliveries } from "../deliveries/deliveries.ts";
 import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleInit, sampleReport } from "../rows.fixture.ts";
@@ -36,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 async function withNewConnections(work: (connections: Database) => Promise<void>): Promise<void> {
-  const connections = openDatabase(database.url, { connectionsMax: 8, onIdleError: () => {} });
+  const connections = connectionsTo(database.url, 8);
   const { options } = connections.engine;
   const { onConnect } = options;
   options.onConnect = async (client) => {
