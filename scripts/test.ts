@@ -23,7 +23,7 @@ if (import.meta.main) {
   // Kept outside of the work tree, so that a fresh clone on this machine knows it too.
   const recorded = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "paybell/tiers-passed");
   const record = mode === "--changed" ? new TierRecord(recorded, cwd) : undefined;
-  const selection = record === undefined ? select(mode, filters, cwd) : selectChanged(record.passed(), cwd);
+  const selection = record === undefined ? selectOrEnd(mode, filters, cwd) : selectChanged(record.passed(), cwd);
   // Started without npm, this still finds the project's own tools first, and its own Node.
   const env = {
     ...process.env,
@@ -48,6 +48,16 @@ if (import.meta.main) {
     record?.note(tiers.filter((tier) => !selection.leftOut.includes(tier)));
   write(`\n${selection.words}\n${report.missing}${countsLine(counts)}\n`);
   process.exitCode = counts.failed === 0 ? 0 : 1;
+}
+
+/** A name that no tier has ends the process with the names. */
+function selectOrEnd(...what: Parameters<typeof select>): Selection {
+  try {
+    return select(...what);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+    process.exit(2);
+  }
 }
 
 function select(mode: string | undefined, names: readonly string[], cwd: string): Selection {

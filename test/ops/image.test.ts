@@ -8,12 +8,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { freePort } from "../support/ports.ts";
+import { orSkip } from "../support/programs.ts";
 import { assemble, type Image } from "./containerfile.ts";
 import { ops } from "./files.ts";
 
 /** Namespaces and chroot require root. */
 const mayIsolate = process.platform === "linux" && process.getuid?.() === 0 && isolates();
-if (!mayIsolate) process.stderr.write("NOT TRIED to run the image: this takes root, and namespaces\n");
+const isolation = orSkip(mayIsolate ? [] : ["root on Linux, with namespaces: run the tests as root"]);
 
 function isolates(): boolean {
   try {
@@ -71,7 +72,7 @@ test("the image holds what runs, and neither sources, nor tools, nor a PostgreSQ
 });
 
 // Namespaces and chroot require root on Linux.
-test.skipIf(!mayIsolate)("it serves as its user on a read-only root, is healthy, and drains as process 1", async () => {
+test("it serves as its user on a read-only root, is healthy, and drains as process 1", isolation, async () => {
   const child = start(image.command);
   const exited = once(child, "exit");
   let output = "";

@@ -94,7 +94,7 @@ const programs = {
     tiers: ["systems", "bench"],
     debian: ["redis-server"],
   },
-  openssl: { title: "OpenSSL", command: "openssl", args: ["version"], tiers: [], debian: ["openssl"] },
+  openssl: { title: "OpenSSL", command: "openssl", args: ["version"], tiers: ["systems"], debian: ["openssl"] },
   jdk: {
     title: "JDK",
     command: "javac",
