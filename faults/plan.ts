@@ -131,8 +131,8 @@ export function planOf(options: FaultOptions, random: SeededRandom): readonly Fa
   const faultsMax = Math.max(...allSeries.map(({ faults }) => faults.length));
   const commandsMax = Math.floor((commandsOfStageMax / faultsMax) * total);
   if (options.commands > commandsMax) {
-    const found = `found ${options.commands}`;
-    throw new UsageError(`--commands can be ${commandsMax} with ${total} faults, as a stage's disk is small; ${found}`);
+    const most = `with --faults ${total}, --commands is at most ${commandsMax}`;
+    throw new UsageError(`${most}: a stage's disk holds no more; found ${options.commands}`);
   }
   return allSeries;
 }

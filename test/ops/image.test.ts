@@ -46,7 +46,6 @@ beforeAll(async () => {
     // A row that comes when its client has gone is read by nobody, and would keep this one open.
     from.on("close", () => to.destroy());
     to.on("error", () => from.destroy());
-    to.on("error", () => from.destroy());
   });
   await once(bridge.listen(0, "127.0.0.1"), "listening");
   databaseUrl = `postgres://${user}@127.0.0.1:${(bridge.address() as AddressInfo).port}/${name}`;
@@ -74,7 +73,6 @@ test("the image holds what runs, and neither sources, nor tools, nor a PostgreSQ
   expect(Number(user)).toBeGreaterThan(0);
 });
 
-// Namespaces and chroot require root on Linux.
 test("it serves as its user on a read-only root, is healthy, and drains as process 1", isolation, async () => {
   const child = start(image.command);
   const exited = once(child, "exit");
